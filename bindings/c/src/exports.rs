@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
-use laneway_bindings_core::call::{self, Ending};
+use laneway_bindings_core::call::{self, PendingAnswer};
 use laneway_bindings_core::failure::Failure;
 use laneway_bindings_core::handles::{self, HandleTarget};
 use laneway_bindings_core::lent::{LentMemory, Memory};
@@ -131,7 +131,7 @@ unsafe extern "C" fn laneway_call(
     let Some(events) = log::listener(listener) else { return ptr::null_mut() };
     // SAFETY: by the caller's promise.
     let arguments = unsafe { &*arguments }.0.bytes();
-    let ending = Ending::new(&events, of);
+    let ending = PendingAnswer::new(&events, of);
     let memory = match memory.is_null() {
         true => Memory::None,
         // SAFETY: by the caller's promise. This function returns only after it has received the event that reports the

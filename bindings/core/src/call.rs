@@ -14,13 +14,13 @@ use crate::threads::{Mutex, PoisonError};
 
 /// The answer to a call, which is sent as an event when the last owner drops this value. The call's task is an owner,
 /// and so is memory that is lent to the call. So the caller learns of the end only when its memory is no longer used.
-pub struct Ending {
+pub struct PendingAnswer {
     events: Arc<Events>,
     call: u64,
     answer: Mutex<Option<Packed>>,
 }
 
-impl Ending {
+impl PendingAnswer {
     /// Creates the ending of a call. `call` is the number that the caller chose for the call.
     pub fn new(events: &Arc<Events>, call: u64) -> Arc<Self> {
         Arc::new(Self { events: Arc::clone(events), call, answer: Mutex::default() })
@@ -46,7 +46,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         let answered = self.answer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         self.events.ended(self.call, &answered.unwrap_or_else(|| answer(Err(Failure::cancelled()))));
@@ -69,7 +69,7 @@ impl Work {
 }
 
 /// Starts a call. If `work` is a failure, the call ends with it at once.
-pub fn begin(ending: Arc<Ending>, work: Result<Work, Failure>) {
+pub fn begin(ending: Arc<PendingAnswer>, work: Result<Work, Failure>) {
     let Work { client, future } = match work {
         Ok(work) => work,
         Err(failure) => return ending.give(Err(failure)),

@@ -33,7 +33,7 @@ impl<T> Turns<T> {
     /// Joins the queue of calls for the value. The caller must hold the host's global lock (Python's GIL). A thread
     /// that forks holds that lock too, so the mutex is never locked in the child. Returns `None` in a forked child if a
     /// call was using the value at the time of the fork.
-    pub fn line(&self) -> Option<Line<T>> {
+    pub fn line(&self) -> Option<TurnTicket<T>> {
         let mut turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if turn.process != process::id() {
             let mut value = None;
@@ -48,24 +48,24 @@ impl<T> Turns<T> {
             turn.process = process::id();
         }
         let is_lost = turn.value.try_lock().is_ok_and(|value| value.is_none());
-        (!is_lost).then(|| Line(Arc::clone(&turn.value)))
+        (!is_lost).then(|| TurnTicket(Arc::clone(&turn.value)))
     }
 }
 
 /// The value, while a call uses it.
-pub type Held<T> = OwnedMappedMutexGuard<Option<T>, T>;
+pub type TurnGuard<T> = OwnedMappedMutexGuard<Option<T>, T>;
 
 /// A call's position in the queue for the value.
-pub struct Line<T>(Arc<tokio::sync::Mutex<Option<T>>>);
+pub struct TurnTicket<T>(Arc<tokio::sync::Mutex<Option<T>>>);
 
-impl<T> Line<T> {
+impl<T> TurnTicket<T> {
     /// Waits for the value. Returns `None` if this is a forked child that couldn't get the value.
-    pub async fn turn(self) -> Option<Held<T>> {
+    pub async fn turn(self) -> Option<TurnGuard<T>> {
         OwnedMutexGuard::try_map(self.0.lock_owned().await, Option::as_mut).ok()
     }
 
     /// Returns the value if no call is using it.
-    pub fn at_once(self) -> Option<Held<T>> {
+    pub fn at_once(self) -> Option<TurnGuard<T>> {
         OwnedMutexGuard::try_map(self.0.try_lock_owned().ok()?, Option::as_mut).ok()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::call::Ending;
+use crate::call::PendingAnswer;
 
 /// The memory that the host passes with a call.
 pub enum Memory {
@@ -33,12 +33,12 @@ impl Memory {
 }
 
 /// Memory of the host. Until the host receives the end of the call, it keeps the memory in place and passes it to no
-/// other call. This value owns a share of the call's `Ending`, so the host receives the end only after this value is
+/// other call. This value owns a share of the call's `PendingAnswer`, so the host receives the end only after this value is
 /// dropped.
 pub struct LentMemory {
     start: *mut u8,
     len: usize,
-    _ending: Arc<Ending>,
+    _ending: Arc<PendingAnswer>,
 }
 
 // SAFETY: the memory isn't tied to a thread, and it stays valid as long as this value lives (see `new`).
@@ -51,7 +51,7 @@ impl LentMemory {
     ///
     /// # Safety
     /// There must be `len` bytes at `start` that stay valid until the listener takes the call's end from its events.
-    pub unsafe fn new(start: *mut u8, len: usize, ending: &Arc<Ending>) -> Self {
+    pub unsafe fn new(start: *mut u8, len: usize, ending: &Arc<PendingAnswer>) -> Self {
         Self { start, len, _ending: Arc::clone(ending) }
     }
 

@@ -8,7 +8,7 @@ use laneway::{Client, CopyRequest, Filter, Gzip, Job, Location, PutOptions, Remo
 
 use crate::attributes::with_attributes;
 use crate::failure::Failure;
-use crate::value::{InvalidValue, Kind, Named, Value};
+use crate::value::{InvalidValue, NamedValues, Value, ValueKind};
 
 /// A kind of job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,7 +53,7 @@ pub struct JobOption {
     /// The name, which is the same in every language.
     pub name: &'static str,
     /// The type of its values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// A description, usually in one sentence.
     pub meaning: &'static str,
     apply: OptionTarget,
@@ -91,7 +91,7 @@ macro_rules! request {
     ($name:ident, $kind:ident, [$copy:tt $sync:tt $remove:tt], $meaning:literal) => {
         JobOption {
             name: stringify!($name),
-            kind: Kind::$kind,
+            kind: ValueKind::$kind,
             meaning: $meaning,
             apply: OptionTarget::Request {
                 copy: request!(@ $copy $name),
@@ -112,7 +112,7 @@ macro_rules! filter {
     ($name:ident, $kind:ident, $meaning:literal, $change:expr) => {
         JobOption {
             name: stringify!($name),
-            kind: Kind::$kind,
+            kind: ValueKind::$kind,
             meaning: $meaning,
             apply: OptionTarget::Filter($change),
         }
@@ -130,7 +130,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
     ),
     JobOption {
         name: "attributes",
-        kind: Kind::Pairs,
+        kind: ValueKind::Pairs,
         meaning: "Attributes of new objects by header name. Other names become user metadata.",
         apply: OptionTarget::Put(|put, value| {
             Ok(with_attributes(put, value.read::<BTreeMap<String, String>>()?))
@@ -155,7 +155,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
     request!(force, Flag, [- sync -], "Lets `delete` run on a destination that contains only a folder with the source's name, and remove that folder."),
     JobOption {
         name: "gzip",
-        kind: Kind::Texts,
+        kind: ValueKind::Texts,
         meaning: "Compresses files with these extensions when they are uploaded.",
         apply: OptionTarget::Request {
             copy: Some(|request, value| Ok(request.gzip(Gzip::extensions(value.read::<Vec<String>>()?)?))),
@@ -178,7 +178,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
     request!(size_only, Flag, [- sync -], "Compares sizes only."),
     JobOption {
         name: "tags",
-        kind: Kind::Pairs,
+        kind: ValueKind::Pairs,
         meaning: "Tags of new objects, on S3.",
         apply: OptionTarget::Put(|put, value| {
             let tags = value.read::<BTreeMap<String, String>>()?;
@@ -192,7 +192,7 @@ pub static JOB_OPTIONS: &[JobOption] = &[
 ///
 /// # Errors
 /// Fails if the name isn't in the table.
-pub fn kind_of(name: &str) -> Result<Kind, Failure> {
+pub fn kind_of(name: &str) -> Result<ValueKind, Failure> {
     let unknown = || Failure::usage(format!("{name}: jobs have no such option"));
     Ok(option(name).ok_or_else(unknown)?.kind)
 }
@@ -211,7 +211,7 @@ pub struct JobRequest {
     /// The destination, which a removal doesn't have.
     pub destination: Option<OsString>,
     /// Options by name.
-    pub options: Named,
+    pub options: NamedValues,
     /// Further options of new objects.
     pub put: PutOptions,
 }
@@ -283,22 +283,30 @@ mod tests {
 
     use super::*;
 
-    fn sample(kind: Kind) -> Value {
+    fn sample(kind: ValueKind) -> Value {
         match kind {
-            Kind::Flag => Value::Flag(true),
-            Kind::Number => Value::Number(7),
-            Kind::Text => Value::Text("text".into()),
-            Kind::Texts => Value::Texts(vec!["txt".into()]),
-            Kind::Pairs => Value::Pairs([("name".into(), "value".into())].into()),
-            Kind::Time => Value::Time(SystemTime::UNIX_EPOCH),
-            Kind::Duration => Value::Duration(Duration::from_secs(1)),
-            Kind::Place => Value::Place("names.txt".into()),
+            ValueKind::Flag => Value::Flag(true),
+            ValueKind::Number => Value::Number(7),
+            ValueKind::Text => Value::Text("text".into()),
+            ValueKind::Texts => Value::Texts(vec!["txt".into()]),
+            ValueKind::Pairs => Value::Pairs([("name".into(), "value".into())].into()),
+            ValueKind::Time => Value::Time(SystemTime::UNIX_EPOCH),
+            ValueKind::Duration => Value::Duration(Duration::from_secs(1)),
+            ValueKind::Place => Value::Place("names.txt".into()),
         }
     }
 
     #[test]
     fn each_option_reads_a_value_of_its_kind_and_refuses_others() {
-        let kinds = [Kind::Flag, Kind::Number, Kind::Text, Kind::Texts, Kind::Pairs, Kind::Time, Kind::Place];
+        let kinds = [
+            ValueKind::Flag,
+            ValueKind::Number,
+            ValueKind::Text,
+            ValueKind::Texts,
+            ValueKind::Pairs,
+            ValueKind::Time,
+            ValueKind::Place,
+        ];
         for option in JOB_OPTIONS {
             let is_readable = |kind| {
                 let places = || vec!["s3://lake/a/".parse().unwrap()];

@@ -11,7 +11,7 @@ use laneway::{
 };
 
 use crate::failure::Failure;
-use crate::value::{InvalidValue, Kind, Named, Value};
+use crate::value::{InvalidValue, NamedValues, Value, ValueKind};
 
 /// A setting of a client. The library's `ClientBuilder` has a method with the same name, unless the table says
 /// otherwise.
@@ -20,7 +20,7 @@ pub struct ClientSetting {
     /// The name, which is the same in every language.
     pub name: &'static str,
     /// The type of its values.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// A description, usually in one sentence.
     pub meaning: &'static str,
     set: fn(ClientBuilder, Value) -> Result<ClientBuilder, InvalidValue>,
@@ -31,7 +31,7 @@ macro_rules! setting {
         setting!($name, $kind, $meaning, |builder, value| Ok(builder.$name(value.read$(::<$type>)?()?)))
     };
     ($name:ident, $kind:ident, $meaning:literal, $set:expr) => {
-        ClientSetting { name: stringify!($name), kind: Kind::$kind, meaning: $meaning, set: $set }
+        ClientSetting { name: stringify!($name), kind: ValueKind::$kind, meaning: $meaning, set: $set }
     };
 }
 
@@ -193,7 +193,7 @@ fn assumed_role(parts: &BTreeMap<String, String>) -> Result<AssumedRole, Invalid
 ///
 /// # Errors
 /// Fails if the name isn't in the table.
-pub fn kind_of(name: &str) -> Result<Kind, Failure> {
+pub fn kind_of(name: &str) -> Result<ValueKind, Failure> {
     Ok(setting(name)?.kind)
 }
 
@@ -207,7 +207,10 @@ fn setting(name: &str) -> Result<&'static ClientSetting, Failure> {
 /// # Errors
 /// Fails if a name isn't in the table, if a value is invalid, or if `ClientBuilder::build` fails. The message doesn't
 /// repeat an invalid value, which may be a secret.
-pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) -> Result<Client, Failure> {
+pub fn client(
+    settings: NamedValues,
+    provider: Option<Arc<dyn CredentialProvider>>,
+) -> Result<Client, Failure> {
     Ok(builder(settings, provider)?.build()?)
 }
 
@@ -216,7 +219,7 @@ pub fn client(settings: Named, provider: Option<Arc<dyn CredentialProvider>>) ->
 /// # Errors
 /// Fails as [`client`] does, except for the errors of `ClientBuilder::build`.
 pub fn builder(
-    settings: Named,
+    settings: NamedValues,
     provider: Option<Arc<dyn CredentialProvider>>,
 ) -> Result<ClientBuilder, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);

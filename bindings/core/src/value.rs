@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The type of an option or a setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ValueKind {
     /// A Boolean. As a text, it is `true` or `false`.
     Flag,
     /// A whole number from 0. As a text, it is decimal.
@@ -32,26 +32,26 @@ pub enum Kind {
 /// A value of an option or a setting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// A value of [`Kind::Flag`].
+    /// A value of [`ValueKind::Flag`].
     Flag(bool),
-    /// A value of [`Kind::Number`].
+    /// A value of [`ValueKind::Number`].
     Number(u64),
-    /// A value of [`Kind::Text`].
+    /// A value of [`ValueKind::Text`].
     Text(String),
-    /// A value of [`Kind::Texts`].
+    /// A value of [`ValueKind::Texts`].
     Texts(Vec<String>),
-    /// A value of [`Kind::Pairs`].
+    /// A value of [`ValueKind::Pairs`].
     Pairs(BTreeMap<String, String>),
-    /// A value of [`Kind::Time`].
+    /// A value of [`ValueKind::Time`].
     Time(SystemTime),
-    /// A value of [`Kind::Duration`].
+    /// A value of [`ValueKind::Duration`].
     Duration(Duration),
-    /// A value of [`Kind::Place`].
+    /// A value of [`ValueKind::Place`].
     Place(OsString),
 }
 
 /// The values of options or settings, with their names.
-pub type Named = Vec<(String, Value)>;
+pub type NamedValues = Vec<(String, Value)>;
 
 /// Converts values that a host passes as texts. `kind` returns the type of a value by its name.
 ///
@@ -60,9 +60,9 @@ pub type Named = Vec<(String, Value)>;
 /// text, which may be a secret.
 pub fn of_texts<'t>(
     texts: impl IntoIterator<Item = (&'t str, &'t str)>,
-    kind: impl Fn(&str) -> Result<Kind, Failure>,
-) -> Result<Named, Failure> {
-    let mut named = Named::new();
+    kind: impl Fn(&str) -> Result<ValueKind, Failure>,
+) -> Result<NamedValues, Failure> {
+    let mut named = NamedValues::new();
     for (full, text) in texts {
         let (name, key) = full.split_once(':').map_or((full, None), |(name, key)| (name, Some(key)));
         let kind = kind(name)?;
@@ -86,34 +86,34 @@ pub fn of_texts<'t>(
 }
 
 impl Value {
-    fn of_text(kind: Kind, key: Option<&str>, text: &str) -> Option<Self> {
+    fn of_text(kind: ValueKind, key: Option<&str>, text: &str) -> Option<Self> {
         let milliseconds = || text.parse().ok().map(Duration::from_millis);
         Some(match (kind, key) {
-            (Kind::Pairs, key) => {
+            (ValueKind::Pairs, key) => {
                 Self::Pairs(key.map(|key| (key.to_owned(), text.to_owned())).into_iter().collect())
             }
             (_, Some(_)) => return None,
-            (Kind::Flag, _) => Self::Flag(text.parse().ok()?),
-            (Kind::Number, _) => Self::Number(text.parse().ok()?),
-            (Kind::Text, _) => Self::Text(text.to_owned()),
-            (Kind::Texts, _) => Self::Texts(vec![text.to_owned()]),
-            (Kind::Time, _) => Self::Time(UNIX_EPOCH.checked_add(milliseconds()?)?),
-            (Kind::Duration, _) => Self::Duration(milliseconds()?),
-            (Kind::Place, _) => Self::Place(text.into()),
+            (ValueKind::Flag, _) => Self::Flag(text.parse().ok()?),
+            (ValueKind::Number, _) => Self::Number(text.parse().ok()?),
+            (ValueKind::Text, _) => Self::Text(text.to_owned()),
+            (ValueKind::Texts, _) => Self::Texts(vec![text.to_owned()]),
+            (ValueKind::Time, _) => Self::Time(UNIX_EPOCH.checked_add(milliseconds()?)?),
+            (ValueKind::Duration, _) => Self::Duration(milliseconds()?),
+            (ValueKind::Place, _) => Self::Place(text.into()),
         })
     }
 
     /// Returns the value's type.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ValueKind {
         match self {
-            Self::Flag(_) => Kind::Flag,
-            Self::Number(_) => Kind::Number,
-            Self::Text(_) => Kind::Text,
-            Self::Texts(_) => Kind::Texts,
-            Self::Pairs(_) => Kind::Pairs,
-            Self::Time(_) => Kind::Time,
-            Self::Duration(_) => Kind::Duration,
-            Self::Place(_) => Kind::Place,
+            Self::Flag(_) => ValueKind::Flag,
+            Self::Number(_) => ValueKind::Number,
+            Self::Text(_) => ValueKind::Text,
+            Self::Texts(_) => ValueKind::Texts,
+            Self::Pairs(_) => ValueKind::Pairs,
+            Self::Time(_) => ValueKind::Time,
+            Self::Duration(_) => ValueKind::Duration,
+            Self::Place(_) => ValueKind::Place,
         }
     }
 
@@ -202,10 +202,14 @@ impl FromValue for Location {
 mod tests {
     use super::*;
 
-    fn kind(name: &str) -> Result<Kind, Failure> {
-        let all =
-            [("flag", Kind::Flag), ("number", Kind::Number), ("time", Kind::Time), ("more", Kind::Texts)];
-        let known = all.into_iter().chain([("pairs", Kind::Pairs)]).find(|(known, _)| *known == name);
+    fn kind(name: &str) -> Result<ValueKind, Failure> {
+        let all = [
+            ("flag", ValueKind::Flag),
+            ("number", ValueKind::Number),
+            ("time", ValueKind::Time),
+            ("more", ValueKind::Texts),
+        ];
+        let known = all.into_iter().chain([("pairs", ValueKind::Pairs)]).find(|(known, _)| *known == name);
         known.map(|(_, kind)| kind).ok_or_else(|| Failure::usage(format!("{name}: unknown")))
     }
 

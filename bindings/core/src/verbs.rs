@@ -14,7 +14,7 @@ pub use objects::list;
 pub use read::{drop_ahead, read_now};
 pub use write::{write_now, writer};
 
-use crate::call::{Ending, Work};
+use crate::call::{PendingAnswer, Work};
 use crate::failure::Failure;
 use crate::handles::{self, HandleTarget};
 use crate::lent::Memory;
@@ -36,7 +36,7 @@ struct CallArguments<'a, 'b> {
     of: u64,
     from: &'a mut Unpacked<'b>,
     memory: Memory,
-    ending: &'a Arc<Ending>,
+    ending: &'a Arc<PendingAnswer>,
 }
 
 macro_rules! verbs {
@@ -84,7 +84,7 @@ pub fn work(
     of: u64,
     arguments: &[u8],
     memory: Memory,
-    ending: &Arc<Ending>,
+    ending: &Arc<PendingAnswer>,
 ) -> Result<Work, Failure> {
     let verb = VERBS.iter().find(|known| known.number == verb).ok_or_else(Failure::of_another_version)?;
     (verb.work)(CallArguments { of, from: &mut Unpacked::new(arguments), memory, ending })

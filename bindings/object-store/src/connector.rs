@@ -111,7 +111,7 @@ impl HttpService for Service {
         let lanes = lanes.map_err(|e| HttpError::new(HttpErrorKind::Unknown, e))?;
         let Streamed { head, body } = lanes.stream(request).await.map_err(http_error)?;
         let left = head.content_length().filter(|_| has_body && head.status.is_success());
-        let mut response = HttpResponse::new(HttpResponseBody::new(Incoming { body, left }));
+        let mut response = HttpResponse::new(HttpResponseBody::new(ResponseStream { body, left }));
         (*response.status_mut(), *response.headers_mut()) = (head.status, head.headers);
         Ok(response)
     }
@@ -185,13 +185,13 @@ impl std::fmt::Display for LanewayError {
 impl std::error::Error for LanewayError {}
 
 /// A response's body in the form that object_store reads.
-struct Incoming {
+struct ResponseStream {
     body: BodyStream,
     /// The number of bytes that haven't come yet, if known.
     left: Option<u64>,
 }
 
-impl http_body::Body for Incoming {
+impl http_body::Body for ResponseStream {
     type Data = Bytes;
     type Error = HttpError;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use laneway_bindings_core::failure::Failure;
-use laneway_bindings_core::value::{Kind, Named, Value};
+use laneway_bindings_core::value::{NamedValues, Value, ValueKind};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -104,8 +104,8 @@ impl FromPyObject<'_, '_> for NumberArgument {
 /// Fails if a name is unknown, or a value has another type.
 pub(crate) fn named(
     values: &Bound<'_, PyDict>,
-    kind: impl Fn(&str) -> Result<Kind, Failure>,
-) -> PyResult<Named> {
+    kind: impl Fn(&str) -> Result<ValueKind, Failure>,
+) -> PyResult<NamedValues> {
     let read = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         let name: String = name.extract()?;
         let kind = kind(&name).map_err(|failure| error::failed(values.py(), &failure))?;
@@ -114,18 +114,18 @@ pub(crate) fn named(
     values.iter().map(read).collect()
 }
 
-fn of_kind(kind: Kind, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+fn of_kind(kind: ValueKind, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     Ok(match kind {
-        Kind::Flag => Value::Flag(value.extract()?),
-        Kind::Number => Value::Number(value.extract()?),
-        Kind::Text => Value::Text(value.extract()?),
-        Kind::Texts => Value::Texts(value.extract()?),
-        Kind::Pairs => Value::Pairs(value.extract()?),
-        Kind::Time => Value::Time(value.extract()?),
+        ValueKind::Flag => Value::Flag(value.extract()?),
+        ValueKind::Number => Value::Number(value.extract()?),
+        ValueKind::Text => Value::Text(value.extract()?),
+        ValueKind::Texts => Value::Texts(value.extract()?),
+        ValueKind::Pairs => Value::Pairs(value.extract()?),
+        ValueKind::Time => Value::Time(value.extract()?),
         // The value is a number of seconds.
-        Kind::Duration => {
+        ValueKind::Duration => {
             Value::Duration(Duration::try_from_secs_f64(value.extract()?).unwrap_or(Duration::MAX))
         }
-        Kind::Place => Value::Place(value.extract()?),
+        ValueKind::Place => Value::Place(value.extract()?),
     })
 }

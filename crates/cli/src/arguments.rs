@@ -42,14 +42,14 @@ pub(crate) use mistakes::explained;
 #[command(name = "laneway", version, long_version = LONG, max_term_width = 110)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: CliVerb,
     #[command(flatten)]
     pub(crate) options: Options,
 }
 
 // Each verb has a file in `verbs`. The doc comment on the verb's struct is the verb's help, and its first paragraph is the short help.
 #[derive(Subcommand, Debug)]
-pub(crate) enum Verb {
+pub(crate) enum CliVerb {
     #[command(alias = "copy")]
     Cp(cp::Cp),
     Ls(ls::Ls),
@@ -67,7 +67,7 @@ pub(crate) enum Verb {
     Compose(compose::Compose),
     Verify(verify::Verify),
     #[command(aliases = ["presign", "signurl"])]
-    Sign(sign::Sign),
+    Sign(sign::SignVerb),
     Mb(buckets::Mb),
     Rb(buckets::Rb),
     Bucket(buckets::BucketVerb),
@@ -272,11 +272,11 @@ pub(crate) fn is_common(option: &str) -> bool {
 ///
 /// # Errors
 /// Fails in the same cases as [`parsed`].
-pub(crate) fn verb(line: impl IntoIterator<Item = OsString>) -> Result<Verb, clap::Error> {
+pub(crate) fn verb(line: impl IntoIterator<Item = OsString>) -> Result<CliVerb, clap::Error> {
     let command = Command::new("laneway").subcommand_required(true).disable_help_subcommand(true);
-    let mut command = Verb::augment_subcommands(command);
+    let mut command = CliVerb::augment_subcommands(command);
     let matches = command.try_get_matches_from_mut(line)?;
-    Verb::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    CliVerb::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 /// The place of an S3 bucket's name in URLs.

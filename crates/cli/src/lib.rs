@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use laneway::ErrorKind;
 
-use crate::arguments::{CommandLine, Verb};
+use crate::arguments::{CliVerb, CommandLine};
 use crate::context::{Context, complain};
 use crate::exit::{BadUsage, Exit};
 use crate::output::StandardOutput;
@@ -69,40 +69,40 @@ fn usage(line: &[OsString], error: clap::Error) -> Exit {
     }
 }
 
-fn carry_out(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
+fn carry_out(verb: CliVerb, context: &Context) -> anyhow::Result<Exit> {
     logging::start(&context.options, context.started)?;
     verb_of(verb, context)
 }
 
-fn verb_of(verb: Verb, context: &Context) -> anyhow::Result<Exit> {
+fn verb_of(verb: CliVerb, context: &Context) -> anyhow::Result<Exit> {
     match verb {
-        Verb::Cp(verb) => verb.run(context),
-        Verb::Ls(verb) => verb.run(context),
-        Verb::Du(verb) => verb.run(context),
-        Verb::Stat(verb) => verb.run(context),
-        Verb::Cat(verb) => verb.run(context),
-        Verb::Rm(verb) => verb.run(context),
-        Verb::Mv(verb) => verb.run(context),
-        Verb::Sync(verb) => verb.run(context),
-        Verb::Compose(verb) => verb.run(context),
-        Verb::Restore(verb) => verb.run(context),
-        Verb::Setmeta(verb) => verb.run(context),
-        Verb::Verify(verb) => verb.run(context),
-        Verb::Sign(verb) => verb.run(context),
-        Verb::Mb(verb) => verb.run(context),
-        Verb::Rb(verb) => verb.run(context),
-        Verb::Bucket(verb) => verb.run(context),
-        Verb::Hash(verb) => verb.run(context),
-        Verb::Run(verb) => verb.run(context, verb_of),
+        CliVerb::Cp(verb) => verb.run(context),
+        CliVerb::Ls(verb) => verb.run(context),
+        CliVerb::Du(verb) => verb.run(context),
+        CliVerb::Stat(verb) => verb.run(context),
+        CliVerb::Cat(verb) => verb.run(context),
+        CliVerb::Rm(verb) => verb.run(context),
+        CliVerb::Mv(verb) => verb.run(context),
+        CliVerb::Sync(verb) => verb.run(context),
+        CliVerb::Compose(verb) => verb.run(context),
+        CliVerb::Restore(verb) => verb.run(context),
+        CliVerb::Setmeta(verb) => verb.run(context),
+        CliVerb::Verify(verb) => verb.run(context),
+        CliVerb::Sign(verb) => verb.run(context),
+        CliVerb::Mb(verb) => verb.run(context),
+        CliVerb::Rb(verb) => verb.run(context),
+        CliVerb::Bucket(verb) => verb.run(context),
+        CliVerb::Hash(verb) => verb.run(context),
+        CliVerb::Run(verb) => verb.run(context, verb_of),
         #[cfg(feature = "serve")]
-        Verb::Serve(verb) => verb.run(context),
+        CliVerb::Serve(verb) => verb.run(context),
         #[cfg(feature = "demo")]
-        Verb::Demo(verb) => verb.run(context),
+        CliVerb::Demo(verb) => verb.run(context),
         #[cfg(feature = "bench")]
-        Verb::Bench(verb) => verb.run(context),
-        Verb::Completions(verb) => verb.run(context),
-        Verb::Man(verb) => verb.run(context),
-        Verb::Help(verb) => verb.run(context),
+        CliVerb::Bench(verb) => verb.run(context),
+        CliVerb::Completions(verb) => verb.run(context),
+        CliVerb::Man(verb) => verb.run(context),
+        CliVerb::Help(verb) => verb.run(context),
     }
 }
 

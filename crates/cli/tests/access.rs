@@ -96,7 +96,7 @@ fn what_new_objects_are_asked_to_be_is_shown_by_stat() {
         (&"GOVERNANCE".into(), &"2127-01-31T00:00:00Z".into())
     );
     let asked =
-        endpoint.server().store().object("bucket", "k").expect("it is there").attributes.asked.clone();
+        endpoint.server().store().object("bucket", "k").expect("it is there").attributes.options.clone();
     assert_eq!(asked.acl.as_deref(), Some("bucket-owner-full-control"));
     assert_eq!(asked.tags["team"], "a b");
     let stat = laneway.run(["stat", "s3://bucket/k"]).succeeds();
@@ -172,11 +172,11 @@ fn tags_and_access_control_lists_are_changed_in_place_and_shown() {
     assert!(text.contains("Tag team:") && text.contains("READ to AllUsers"), "{text}");
     laneway.run(["setmeta", "s3://bucket/k", "--cache-control", "no-store", "--clear-tags"]).succeeds();
     let now = endpoint.server().store().object("bucket", "k").expect("it is there");
-    assert!(now.attributes.asked.tags.is_empty() && now.generation != before);
+    assert!(now.attributes.options.tags.is_empty() && now.generation != before);
     assert_eq!(now.attributes.cache_control.as_deref(), Some("no-store"));
     laneway.run(["setmeta", "gs://bucket/k", "--acl", "public-read"]).succeeds();
     let now = endpoint.server().store().object("bucket", "k").expect("it is there");
-    assert_eq!(now.attributes.asked.acl.as_deref(), Some("publicRead"));
+    assert_eq!(now.attributes.options.acl.as_deref(), Some("publicRead"));
     laneway.run(["setmeta", "gs://bucket/k", "--tags", "a=b"]).exits(1).complains(&["no tags"]);
     let mut config = laneway_server::Config { accept_unenforced: true, ..Default::default() };
     config.habits.access_lists = false;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use laneway_server::{Config, Counters, Faults, GcsConfig, Server, Storage};
+use laneway_server::{Config, Faults, GcsConfig, Server, ServerCounters, Storage};
 use laneway_testkit::{
     Changes, Endpoint, Program, Run, Running, Wire, claimed, differences, files_below, random_bytes,
     recorded_parts, seed_tree,
@@ -307,7 +307,8 @@ fn an_upload_that_is_killed_before_it_is_completed_is_only_completed() {
         scene.faults(&["complete status 503".to_owned()]);
         let running = scene.endpoint.program(LANEWAY).start(&scene.arguments);
         let timeout = Running::TIME_MAX;
-        let came = |counters: &laneway_server::Counters| counters.requests_by_verb.contains_key("complete");
+        let came =
+            |counters: &laneway_server::ServerCounters| counters.requests_by_verb.contains_key("complete");
         assert!(scene.endpoint.server().wait_until(timeout, came));
         running.signal("-KILL");
         running.end();
@@ -371,7 +372,8 @@ fn a_session_goes_on_in_its_job_after_the_store_was_restarted() {
     let program =
         Program::new(LANEWAY, folder.path().join("home")).with("STORAGE_EMULATOR_HOST", first.url());
     let running = program.in_folder(folder.path()).start(["cp", "--json", "big", "gs://bucket/big"]);
-    let stalls = |counters: &Counters| counters.requests_by_verb.get("part").is_some_and(|count| *count > 2);
+    let stalls =
+        |counters: &ServerCounters| counters.requests_by_verb.get("part").is_some_and(|count| *count > 2);
     assert!(first.wait_until(Running::TIME_MAX, stalls));
     let address = first.addr();
     drop(first);

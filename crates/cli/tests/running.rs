@@ -241,7 +241,7 @@ fn an_interrupted_composition_leaves_nothing() {
         arguments.extend(keys.iter().map(|key| format!("{scheme}://bucket/{key}")));
         arguments.push(format!("{scheme}://bucket/all"));
         let running = endpoint.program(LANEWAY).start(&arguments);
-        let has_begun = |counters: &laneway_server::Counters| {
+        let has_begun = |counters: &laneway_server::ServerCounters| {
             counters.requests_by_verb.get(verb).is_some_and(|requests| *requests >= 2)
         };
         assert!(endpoint.server().wait_until(std::time::Duration::from_secs(60), has_begun), "over {scheme}");

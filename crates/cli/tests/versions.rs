@@ -1,6 +1,6 @@
 //! Versions, buckets and metadata by the real binary: `ls -a` and the like, `mb`, `rb`, `hash` and `setmeta`.
 
-use laneway_server::{Attributes, Config, Encryption, Faults, S3Config, Versioning};
+use laneway_server::{Attributes, Config, Faults, ObjectEncryption, S3Config, Versioning};
 use laneway_testkit::{Asked, Endpoint, Program, Scripted, Wire, answer};
 
 const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
@@ -388,19 +388,19 @@ fn what_can_not_be_meant_is_refused() {
 fn encryption_stays_as_it_is_and_an_answer_that_was_lost_is_no_failure() {
     let (endpoint, laneway) = setmeta_scene();
     let mut attributes_of = attributes(&endpoint, "site/a.html");
-    attributes_of.asked.encryption = Some(Encryption::Managed {
+    attributes_of.options.encryption = Some(ObjectEncryption::Managed {
         algorithm: "aws:kms:dsse".to_owned(),
         kms_key: Some("key".to_owned()),
         bucket_key: false,
     });
-    let encryption = attributes_of.asked.encryption.clone();
+    let encryption = attributes_of.options.encryption.clone();
     endpoint.server().store().put_with("bucket", "site/a.html", b"bytes", attributes_of).expect("stored");
     // The copy changes the ETag, so that the second attempt's condition fails.
     endpoint.server().set_faults(Faults::parse(["copy:1 lose-answer"]).expect("a rule"));
     laneway.run(["setmeta", "s3://bucket/site/a.html", "--cache-control", "no-store"]).succeeds();
     let changed = attributes(&endpoint, "site/a.html");
     assert_eq!(changed.cache_control.as_deref(), Some("no-store"));
-    assert_eq!(changed.asked.encryption, encryption);
+    assert_eq!(changed.options.encryption, encryption);
     assert_eq!(endpoint.server().counters().requests_by_verb["copy"], 2);
 }
 

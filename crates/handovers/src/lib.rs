@@ -55,7 +55,7 @@ pub mod scenarios;
 use bindings::{Client, Spawned, failure};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
-use stand_ins::{Error, Head, Progress};
+use stand_ins::{Error, Progress, ResponseHead};
 
 /// Runs a scenario under many schedules.
 ///

@@ -11,9 +11,9 @@ use futures_util::future::join_all;
 use shuttle::future::{block_on, spawn, yield_now};
 use shuttle::thread;
 
-use crate::Head;
+use crate::ResponseHead;
 use crate::body::waiting::{BodyBuffer, ROOM};
-use crate::call::{self, Ending, Work};
+use crate::call::{self, PendingAnswer, Work};
 use crate::engine::files::FileThreads;
 use crate::events::Events;
 use crate::h2::first_flights::FirstFlights;
@@ -46,9 +46,9 @@ pub fn calls_of_java() {
         .map(|call| {
             let (events, lent) = (Arc::clone(&events), Arc::clone(&lent));
             thread::spawn(move || {
-                let ending = Ending::new(&events, call as u64);
+                let ending = PendingAnswer::new(&events, call as u64);
                 lent[call].fetch_add(1, SeqCst);
-                // As in `LentMemory`, the memory is given back before the last `Ending` is dropped, which reports the
+                // As in `LentMemory`, the memory is given back before the last `PendingAnswer` is dropped, which reports the
                 // call's end.
                 let memory = (Lent(lent, call), Arc::clone(&ending));
                 let work = Work::new(&crate::Client, async move {
@@ -194,7 +194,7 @@ pub fn a_body() {
     let waiting = Arc::new(BodyBuffer::default());
     let filling = Arc::clone(&waiting);
     let connection = spawn(async move {
-        filling.begin(Head);
+        filling.begin(ResponseHead);
         for n in 0..CHUNKS {
             poll_fn(|context| filling.poll_room(context)).await;
             assert!(filling.bytes() < ROOM);
@@ -202,7 +202,8 @@ pub fn a_body() {
         }
     });
     let reader = spawn(async move {
-        let Head = poll_fn(|context| waiting.head_if_any(context).map_or(Poll::Pending, Poll::Ready)).await;
+        let ResponseHead =
+            poll_fn(|context| waiting.head_if_any(context).map_or(Poll::Pending, Poll::Ready)).await;
         for n in 0..CHUNKS {
             let chunk = poll_fn(|context| waiting.take(context).map_or(Poll::Pending, Poll::Ready)).await;
             assert!(chunk.len() == ROOM / 2 + 1 && chunk[0] == n, "chunk {n}");

@@ -54,4 +54,4 @@ impl Progress {
 
 /// Replaces the head of a response.
 #[derive(Clone, Debug, Default)]
-pub struct Head;
+pub struct ResponseHead;

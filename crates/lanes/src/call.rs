@@ -94,7 +94,7 @@ pub struct CallOutcome {
     pub attempts: u32,
     /// The time from the start of the first attempt to the end of the last.
     pub elapsed: Duration,
-    /// True if the call ended because the origin has sent nothing for [`Config::retry_for`](crate::Config::retry_for). Every other call to
+    /// True if the call ended because the origin has sent nothing for [`Config::retry_for`](crate::LanesConfig::retry_for). Every other call to
     /// the origin would now end in the same way.
     pub is_origin_away: bool,
 }

@@ -21,7 +21,7 @@ pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
 
 /// Settings of an engine. The defaults are meant to reach full speed without tuning.
 #[derive(Clone)]
-pub struct Config {
+pub struct LanesConfig {
     /// The certificates that are trusted.
     pub trust: Trust,
     /// The proxy for `https` origins, in the form of `HTTPS_PROXY`: `http://host:port`, `https://host:port` or `socks5://host:port`. It may
@@ -72,7 +72,7 @@ pub struct Trust {
     pub extra_ca_files: Vec<PathBuf>,
 }
 
-impl std::fmt::Debug for Config {
+impl std::fmt::Debug for LanesConfig {
     /// Leaves out the proxies' URLs, because they may contain a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Config {
     }
 }
 
-impl Default for Config {
+impl Default for LanesConfig {
     fn default() -> Self {
         Self {
             trust: Trust::default(),
@@ -129,7 +129,7 @@ fn user_agent() -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("laneway"))
 }
 
-impl Config {
+impl LanesConfig {
     /// Returns the defaults with the proxies from the environment: `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` in upper or lower case, and
     /// `http_proxy` only in lower case. As in curl, `HTTP_PROXY` is ignored, because a client of a CGI server can set it with the header
     /// `Proxy`.

@@ -31,7 +31,7 @@ use crate::throttle::{Admission, AdmissionPass, AdmissionRequest, Throttles};
 use crate::trust::extra_roots;
 use crate::valve::Valve;
 use crate::{
-    Call, CallOutcome, Config, Counters, MemoryBudget, Origin, Path, Protocol, Request, Response, Times,
+    Call, CallOutcome, Counters, LanesConfig, MemoryBudget, Origin, Path, Protocol, Request, Response, Times,
     Verdict,
 };
 use retrying::FinishedAttempt;
@@ -87,7 +87,7 @@ impl Lanes {
     ///
     /// # Errors
     /// [`Kind::Invalid`](crate::Kind::Invalid) for an unreadable CA file, a proxy that isn't a URL, or threads that can't be started.
-    pub fn start(config: Config) -> Result<Self, Error> {
+    pub fn start(config: LanesConfig) -> Result<Self, Error> {
         let transport = Dialer {
             tls: tokio::sync::OnceCell::new(),
             roots: extra_roots(&config.trust)?,
@@ -104,7 +104,7 @@ impl Lanes {
     ///
     /// # Errors
     /// Returns the same errors as [`start`](Self::start).
-    pub(crate) fn start_over(transport: Arc<dyn Transport>, config: Config) -> Result<Self, Error> {
+    pub(crate) fn start_over(transport: Arc<dyn Transport>, config: LanesConfig) -> Result<Self, Error> {
         let (commands, queue) = mpsc::unbounded_channel();
         let express = runtime()?;
         let freight_threads = config.bulk_threads.map_or_else(
@@ -156,7 +156,7 @@ impl Lanes {
     }
 
     /// Returns a handle to the same engine for another caller. Requests through it send `user_agent`. The two times replace
-    /// [`Config::retry_for`] and [`Config::retry_unanswered_for`].
+    /// [`LanesConfig::retry_for`] and [`LanesConfig::retry_unanswered_for`].
     #[must_use]
     pub fn for_caller(
         &self,
@@ -173,7 +173,7 @@ impl Lanes {
     }
 
     /// Returns a handle for repeating a call whose origin has never answered and whose last attempt timed out. Such a server has accepted a
-    /// request, so its name and port are right. The repeated call therefore retries for the whole [`Config::retry_for`]. Returns `None` if
+    /// request, so its name and port are right. The repeated call therefore retries for the whole [`LanesConfig::retry_for`]. Returns `None` if
     /// the call ended for another reason, or if the time for retries is over.
     pub fn for_silent_origin(&self, ended: &CallOutcome) -> Option<Self> {
         let is_silent = ended.outcome.as_ref().is_err_and(|error| error.kind() == Kind::Timeout);
@@ -218,7 +218,7 @@ impl Lanes {
     }
 
     /// Carries out a call, in several attempts if needed. The call ends without success once the origin has been silent for
-    /// [`Config::retry_for`]. Backoff, the engine's retry budget and throttles decide when the next attempt is sent. If the call allows it,
+    /// [`LanesConfig::retry_for`]. Backoff, the engine's retry budget and throttles decide when the next attempt is sent. If the call allows it,
     /// an attempt that is slow compared to similar ones gets a hedge on another connection. The number of hedges is limited to 2 % of all
     /// requests, but two are always allowed.
     ///

@@ -31,7 +31,7 @@ pub enum Kind {
     /// The URL's scheme doesn't fit the port: it is `http` for a port with TLS, or `https` for one without. Or the server supports only TLS
     /// versions that Laneway doesn't accept. Another attempt can't help.
     Scheme,
-    /// No byte moved for the [no-progress time](crate::Config::no_progress).
+    /// No byte moved for the [no-progress time](crate::LanesConfig::no_progress).
     Timeout,
     /// The connection ended or the stream was reset before the answer was complete.
     Interrupted,

@@ -27,7 +27,7 @@ use crate::proxy::Proxy;
 use crate::request::Segment;
 use crate::shared::{BodySender, SharedState, interrupted, with_timeout};
 use crate::stream::{ByteStream, IoProgress};
-use crate::{Head, Protocol, Request, Route, Scheme};
+use crate::{Protocol, Request, ResponseHead, Route, Scheme};
 use framing::{ChunkDecoder, Framing};
 use head::Heads;
 pub(crate) use head::INFORMATIONAL_MAX;
@@ -197,7 +197,7 @@ impl H1 {
     }
 
     /// Returns the server's idle timeout if the head announces one that differs from the last.
-    fn keeps_idle(&mut self, head: &Head) -> Option<Duration> {
+    fn keeps_idle(&mut self, head: &ResponseHead) -> Option<Duration> {
         let announced = head::keep_alive_timeout(head.header("keep-alive")?)?;
         (self.announced.replace(announced) != Some(announced)).then_some(announced)
     }
@@ -221,7 +221,7 @@ impl H1 {
     fn begin(
         &mut self,
         request: &mut Request,
-        head: head::ResponseHead,
+        head: head::H1Head,
         whole_body_sent: bool,
         incoming: &mut ResponseReceiver,
     ) -> Result<PendingBody<Framing>, Error> {
@@ -240,7 +240,7 @@ impl H1 {
         request: &mut Request,
         heads: &mut Heads,
         shared: &SharedState,
-    ) -> Result<Option<head::ResponseHead>, Error> {
+    ) -> Result<Option<head::H1Head>, Error> {
         let timeout = request.no_progress.unwrap_or(shared.no_progress);
         let mut out = head::encode(request, self.proxy.as_ref());
         let inline = request.body.len() <= shared.sending(request).at_once(ONE_WRITE) as u64
@@ -275,7 +275,7 @@ impl H1 {
         heads: &mut Heads,
         timeout: Duration,
         sending: BodySender<'_>,
-    ) -> Result<Option<head::ResponseHead>, Error> {
+    ) -> Result<Option<head::H1Head>, Error> {
         match segment {
             Segment::Memory(bytes) => {
                 return self.send_counting(bytes, heads, timeout, sending).await;
@@ -304,7 +304,7 @@ impl H1 {
         heads: &mut Heads,
         timeout: Duration,
         sending: BodySender<'_>,
-    ) -> Result<Option<head::ResponseHead>, Error> {
+    ) -> Result<Option<head::H1Head>, Error> {
         for chunk in bytes.chunks(sending.at_once(COUNTED)) {
             sending.limit(&self.progress);
             if let Some(early) = self.write_all(chunk, heads, timeout).await? {
@@ -322,7 +322,7 @@ impl H1 {
         mut bytes: &[u8],
         heads: &mut Heads,
         timeout: Duration,
-    ) -> Result<Option<head::ResponseHead>, Error> {
+    ) -> Result<Option<head::H1Head>, Error> {
         while !bytes.is_empty() {
             let stream = &mut self.stream;
             let step = poll_fn(|cx| {
@@ -348,7 +348,7 @@ impl H1 {
         Ok(None)
     }
 
-    async fn read_head(&mut self, heads: &mut Heads, timeout: Duration) -> Result<head::ResponseHead, Error> {
+    async fn read_head(&mut self, heads: &mut Heads, timeout: Duration) -> Result<head::H1Head, Error> {
         loop {
             if let Some(answer) = self.next_head(heads, timeout).await? {
                 return Ok(answer);
@@ -361,7 +361,7 @@ impl H1 {
         &mut self,
         heads: &mut Heads,
         timeout: Duration,
-    ) -> Result<Option<head::ResponseHead>, Error> {
+    ) -> Result<Option<head::H1Head>, Error> {
         let doing = "waiting for an answer";
         loop {
             let read = with_timeout(self.stream.fill_buf(), &self.progress, timeout, doing).await?;

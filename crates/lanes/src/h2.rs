@@ -29,7 +29,7 @@ use crate::incoming::ResponseReceiver;
 use crate::request::{Segment, gathered, read_exact_at};
 use crate::shared::{BodySender, SharedState, with_timeout};
 use crate::stream::{ByteStream, IoProgress};
-use crate::{Body, Head, Protocol, Request, Route};
+use crate::{Body, Protocol, Request, ResponseHead, Route};
 use first_flights::FirstFlights;
 
 /// The receive window of a stream on an express connection. An express body fits into it.
@@ -197,7 +197,7 @@ impl ClientConnection for H2 {
         };
         let (parts, rest) = answered.into_parts();
         self.answers.fetch_add(1, Relaxed);
-        let route = incoming.begin(Head { status: parts.status, headers: parts.headers })?;
+        let route = incoming.begin(ResponseHead { status: parts.status, headers: parts.headers })?;
         Ok(PendingBody { rest, route, is_last: false, keeps_idle: None })
     }
 

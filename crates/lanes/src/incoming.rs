@@ -15,7 +15,7 @@ use crate::outage::{ORIGIN, Outage};
 use crate::stream::IoProgress;
 use crate::tally::Tally;
 use crate::throttle::AdmissionPass;
-use crate::{Head, Origin, Protocol, Response, Route, Sink};
+use crate::{Origin, Protocol, Response, ResponseHead, Route, Sink};
 
 /// If a body isn't longer than this, all its memory is allocated at its first bytes. A longer body gets memory as its bytes come, because
 /// a `Content-Length` may announce any length.
@@ -24,7 +24,7 @@ const ROOM_AT_ONCE: u64 = 1 << 20;
 /// An answer that is being received. Its body goes to the request's sink or to memory.
 pub(crate) struct ResponseReceiver {
     sink: Option<Box<dyn Sink>>,
-    head: Option<Head>,
+    head: Option<ResponseHead>,
     /// True if the sink takes the body.
     sinking: bool,
     collected: BytesMut,
@@ -124,7 +124,7 @@ impl ResponseReceiver {
     }
 
     /// Takes the head. Returns where the rest of the body is read.
-    pub(crate) fn begin(&mut self, head: Head) -> Result<Route, Error> {
+    pub(crate) fn begin(&mut self, head: ResponseHead) -> Result<Route, Error> {
         let now = Instant::now();
         self.first_byte = now.saturating_duration_since(self.sent_at);
         if let Some((outage, origin)) = &self.outage {
@@ -267,7 +267,7 @@ mod tests {
         let mut incoming = ResponseReceiver::new(None, Instant::now(), None);
         let length = len.map(|len| (CONTENT_LENGTH, HeaderValue::from(len)));
         let headers = length.into_iter().collect::<HeaderMap>();
-        incoming.begin(Head { status: StatusCode::OK, headers }).unwrap();
+        incoming.begin(ResponseHead { status: StatusCode::OK, headers }).unwrap();
         incoming
     }
 

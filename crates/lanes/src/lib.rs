@@ -57,7 +57,7 @@ mod valve;
 
 pub use call::{Call, CallOutcome, Hedge, Verdict};
 pub use client_certificate::ClientCertificate;
-pub use config::{Config, Trust};
+pub use config::{LanesConfig, Trust};
 pub use counters::{Counters, Distribution, Times};
 pub use dispatch::{Direction, Role};
 pub use engine::{Lanes, RETRY};
@@ -68,7 +68,7 @@ pub use origin::{Origin, Path, Protocol, Scheme};
 pub use outage::ORIGIN;
 pub use pace::Bandwidth;
 pub use request::{Body, Renew, Request, Segment};
-pub use response::{Head, Response, Route, Sink, SinkError};
+pub use response::{Response, ResponseHead, Route, Sink, SinkError};
 pub use retry::Breaks;
 pub use spare::{Spare, SpareClaim};
 pub use streamed::{BodyStream, Streamed};

@@ -10,7 +10,7 @@ use tokio_socks::tcp::Socks5Stream;
 
 use crate::config::{HTTP_VARIABLES, HTTPS_VARIABLES};
 use crate::error::{Error, Kind};
-use crate::{Config, Origin, Scheme};
+use crate::{LanesConfig, Origin, Scheme};
 
 /// The proxies of an engine.
 #[derive(Debug, Default)]
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Proxy {
 impl Proxies {
     /// # Errors
     /// [`Kind::Invalid`] for a proxy that isn't an `http://`, `https://` or `socks5://` URL.
-    pub(crate) fn new(config: &Config) -> Result<Self, Error> {
+    pub(crate) fn new(config: &LanesConfig) -> Result<Self, Error> {
         let parse = |url: &Option<String>, variables: &[&'static str]| {
             let is_it = |name: &&&str| std::env::var(name).ok().as_deref() == url.as_deref();
             let set_by = variables.iter().find(is_it).copied().unwrap_or("the configuration");
@@ -325,10 +325,10 @@ mod tests {
     use super::*;
 
     fn proxies(no_proxy: &[&str]) -> Proxies {
-        Proxies::new(&Config {
+        Proxies::new(&LanesConfig {
             https_proxy: Some("http://user:p%40ss@proxy:3128".into()),
             no_proxy: no_proxy.iter().map(|s| (*s).to_owned()).collect(),
-            ..Config::default()
+            ..LanesConfig::default()
         })
         .unwrap()
     }
@@ -380,7 +380,8 @@ mod tests {
     #[test]
     fn this_machines_own_credentials_never_pass_a_proxy() {
         let p =
-            Proxies::new(&Config { http_proxy: Some("http://proxy".into()), ..Config::default() }).unwrap();
+            Proxies::new(&LanesConfig { http_proxy: Some("http://proxy".into()), ..LanesConfig::default() })
+                .unwrap();
         let own = [
             "http://169.254.169.254",
             "http://169.254.170.2",
@@ -407,7 +408,7 @@ mod tests {
     }
 
     fn socks(url: &str) -> Result<Proxies, Error> {
-        Proxies::new(&Config { https_proxy: Some(url.into()), ..Config::default() })
+        Proxies::new(&LanesConfig { https_proxy: Some(url.into()), ..LanesConfig::default() })
     }
 
     #[test]

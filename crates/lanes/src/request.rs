@@ -39,7 +39,7 @@ pub struct Request {
     pub expected: Option<u64>,
     /// Takes the body of a 2xx answer. Without a sink, the body is collected in memory.
     pub sink: Option<Box<dyn Sink>>,
-    /// The time without progress after which the request fails. It replaces [`Config::no_progress`](crate::Config::no_progress).
+    /// The time without progress after which the request fails. It replaces [`Config::no_progress`](crate::LanesConfig::no_progress).
     pub no_progress: Option<Duration>,
     /// The number of the credential that signed the request. The [response](crate::Response::credential) repeats this number. If the server
     /// refuses the credential, the caller then knows which one, even if another is in use by then.

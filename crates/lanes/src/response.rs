@@ -11,21 +11,21 @@ use crate::Protocol;
 
 /// Status and headers of an answer.
 #[derive(Clone)]
-pub struct Head {
+pub struct ResponseHead {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
 }
 
-impl fmt::Debug for Head {
+impl fmt::Debug for ResponseHead {
     /// Leaves out the headers' values, because they may contain a secret, such as the URL of an upload session.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} headers", self.status, self.headers.len())
     }
 }
 
-impl Head {
+impl ResponseHead {
     /// Returns a header's value if the header exists and is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -40,7 +40,7 @@ impl Head {
 /// An answer. It is complete unless [`stopped`](Self::stopped) is true.
 pub struct Response {
     /// Status and headers.
-    pub head: Head,
+    pub head: ResponseHead,
     /// The body if no sink took it. It is complete for a 2xx answer, and has at most [`Response::ERROR_BODY_MAX`] bytes for other answers.
     pub body: Bytes,
     /// The number of bytes that the sink took.
@@ -83,7 +83,7 @@ pub trait Sink: Send + 'static {
     ///
     /// # Errors
     /// An error ends the request with [`Kind::Sink`](crate::Kind::Sink).
-    fn begin(&mut self, head: &Head) -> Result<Route, SinkError>;
+    fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError>;
 
     /// Takes the next bytes of the body, at least one. If the route is [`Route::Freight`], it may block for a file's `pwrite`. Otherwise it
     /// must not block.

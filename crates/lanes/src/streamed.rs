@@ -12,14 +12,14 @@ use futures_util::Stream;
 use http::Method;
 
 use crate::dispatch::Rules;
-use crate::{Error, Head, Lanes, Request, Response, Route, Sink, SinkError};
+use crate::{Error, Lanes, Request, Response, ResponseHead, Route, Sink, SinkError};
 use waiting::BodyBuffer;
 
 /// An answer whose head has come, and whose body can be read.
 #[derive(Debug)]
 pub struct Streamed {
     /// Status and headers.
-    pub head: Head,
+    pub head: ResponseHead,
     /// The body. The whole body of a 2xx answer can be read while it arrives. For other answers, it is cut off after
     /// [`Response::ERROR_BODY_MAX`] bytes.
     pub body: BodyStream,
@@ -41,7 +41,7 @@ type ExchangeFuture = dyn Future<Output = Result<Response, Error>> + Send;
 /// The beginning of an answer.
 enum StreamStart {
     /// The first bytes of the body have come.
-    Coming(Head),
+    Coming(ResponseHead),
     /// The answer has ended already.
     Whole(Response),
 }
@@ -150,7 +150,7 @@ struct BufferSink {
 }
 
 impl Sink for BufferSink {
-    fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
+    fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         self.shared.begin(head.clone());
         let is_bulk = head.content_length().is_some_and(|len| len > Rules::CHOSEN.freight_above);
         Ok(if is_bulk && self.may_move { Route::Freight } else { Route::Stay })

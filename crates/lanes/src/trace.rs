@@ -9,7 +9,7 @@ use crate::dispatch::{Direction, Role};
 /// The maximum number of events that a trace keeps. Later events are dropped. A request makes two events of about 100 bytes each.
 const MOMENTS_MAX: usize = 1 << 20;
 
-/// Collects the events of all engines whose [`Config::trace`](crate::Config::trace) is this trace. Clones share the collected events.
+/// Collects the events of all engines whose [`Config::trace`](crate::LanesConfig::trace) is this trace. Clones share the collected events.
 #[derive(Clone, Default)]
 pub struct Trace(Arc<Mutex<Vec<TraceRecord>>>);
 

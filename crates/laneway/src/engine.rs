@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use laneway_lanes::trace::Trace;
-use laneway_lanes::{Bandwidth, Config, Lanes, MemoryBudget, Trust};
+use laneway_lanes::{Bandwidth, Lanes, LanesConfig, MemoryBudget, Trust};
 
 use crate::Error;
 use crate::engine::files::FileThreads;
@@ -55,7 +55,7 @@ struct EngineCore {
     /// The id of the process that made the engine. A forked child must not use the trace, whose recorder
     /// belongs to the parent.
     made_in: u32,
-    running: PerProcess<Mutex<Weak<Machinery>>>,
+    running: PerProcess<Mutex<Weak<EngineThreads>>>,
 }
 
 /// Sets how much memory, how many connections and how much bandwidth an [`Engine`] may use. The defaults suit
@@ -102,7 +102,7 @@ impl fmt::Debug for NetworkSettings {
 
 /// A running engine: its threads and their shared state.
 #[derive(Debug)]
-pub(crate) struct Machinery {
+pub(crate) struct EngineThreads {
     pub(crate) runtime: Runtime,
     pub(crate) files: FileThreads,
     /// The number of threads that the machine can run at the same time.
@@ -110,7 +110,7 @@ pub(crate) struct Machinery {
     /// Counts the readers that read far ahead and therefore share the memory for reading ahead. Each of them
     /// holds a clone, so the reference count is their number plus one.
     pub(crate) reading_on: Arc<()>,
-    config: Config,
+    config: LanesConfig,
     lanes: Mutex<Vec<(NetworkSettings, Lanes)>>,
 }
 
@@ -135,12 +135,12 @@ impl Engine {
     ///
     /// # Errors
     /// If the system refuses a thread or the descriptors that the engine needs.
-    pub(crate) fn running(&self) -> Result<Arc<Machinery>, Error> {
+    pub(crate) fn running(&self) -> Result<Arc<EngineThreads>, Error> {
         let mut running = lock(self.0.running.get());
         if let Some(running) = running.upgrade() {
             return Ok(running);
         }
-        let started = Arc::new(Machinery::start(&self.0)?);
+        let started = Arc::new(EngineThreads::start(&self.0)?);
         *running = Arc::downgrade(&started);
         Ok(started)
     }
@@ -208,20 +208,20 @@ impl EngineBuilder {
     }
 }
 
-impl Machinery {
+impl EngineThreads {
     fn start(engine: &EngineCore) -> Result<Self, Error> {
         let EngineBuilder { budgets, trace, tcp_handshake_min } = engine.budgets.clone();
         let trace = trace.filter(|_| engine.made_in == std::process::id());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let usual = Config::default();
-        let config = Config {
+        let usual = LanesConfig::default();
+        let config = LanesConfig {
             memory: budgets.memory.map_or(usual.memory, |bytes| MemoryBudget::new(bytes.max(MEMORY_MIN))),
             connections_max: budgets.connections_max.or_else(descriptors::connections_max),
             bandwidth: budgets.bandwidth.map(Bandwidth::limited_to),
             bulk_threads: budgets.threads,
             trace,
             tcp_handshake_min,
-            ..Config::default()
+            ..LanesConfig::default()
         };
         Ok(Self {
             runtime: Runtime::start()?,
@@ -244,7 +244,7 @@ impl Machinery {
         }
         let NetworkSettings { ca_files, https_proxy, http_proxy, no_proxy, resolve, stall_timeout } =
             network.clone();
-        let lanes = Lanes::start(Config {
+        let lanes = Lanes::start(LanesConfig {
             trust: Trust { extra_ca_files: ca_files },
             https_proxy,
             http_proxy,
@@ -259,7 +259,7 @@ impl Machinery {
     }
 }
 
-impl Drop for Machinery {
+impl Drop for EngineThreads {
     fn drop(&mut self) {
         self.files.close();
     }
@@ -279,7 +279,7 @@ impl NetworkSettings {
 
 impl Default for NetworkSettings {
     fn default() -> Self {
-        let Config { no_progress, .. } = Config::default();
+        let LanesConfig { no_progress, .. } = LanesConfig::default();
         Self {
             ca_files: Vec::new(),
             https_proxy: None,

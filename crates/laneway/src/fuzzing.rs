@@ -7,7 +7,7 @@ pub use crate::inventory::fuzzing::inventory;
 use crate::listing::names_from::{LineRules, name};
 pub use crate::local::folder::fuzzing::download_journal;
 use crate::location::pattern::Pattern;
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 pub use crate::manifest::fuzzing::manifest;
 pub use crate::objects::parquet_footer;
 pub use crate::transfer::upload::fuzzing::upload_journal;
@@ -36,7 +36,7 @@ pub fn location(input: &[u8]) {
             assert!(within.is_none_or(|within| within.start <= within.end && within.end <= size), "{text:?}");
         }
     }
-    if let Ok(relative) = Relative::new(text.to_owned()) {
+    if let Ok(relative) = RelativePath::new(text.to_owned()) {
         let parts: Vec<_> = std::path::Path::new(text).components().collect();
         let is_plain = |part: &std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
         assert!(!parts.is_empty() && parts.iter().all(is_plain), "{text:?}");

@@ -6,9 +6,9 @@ mod documents;
 pub(crate) mod fuzzing;
 mod request;
 mod response;
-mod under_way;
+mod running_request;
 
-pub(crate) use documents::{Coming, Held};
+pub(crate) use documents::{DocumentBytes, IncomingDocument};
 pub(crate) use request::RequestBody;
 pub(crate) use response::{ObjectStream, ResponseBody};
-pub(crate) use under_way::UnderWay;
+pub(crate) use running_request::RunningRequest;

@@ -19,7 +19,7 @@ pub(crate) enum Algorithm {
 
 /// The checksums to compute in addition to CRC32C, which is always computed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedChecksums {
     /// The largest body, in bytes, whose MD5 is computed. An MD5 costs 1.6 CPU seconds per GiB, more than all other
     /// work for the body together.
     pub(crate) md5_bytes_max: u64,
@@ -29,16 +29,16 @@ pub(crate) struct Wanted {
 
 /// The computed checksums.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Sums {
+pub(crate) struct ComputedChecksums {
     pub(crate) size: u64,
     pub(crate) crc32c: u32,
     pub(crate) crc64nvme: Option<u64>,
     pub(crate) md5: Option<[u8; 16]>,
-    /// The checksum that [`Wanted::extra`] requested, in big-endian order.
+    /// The checksum that [`WantedChecksums::extra`] requested, in big-endian order.
     pub(crate) extra: Option<(Algorithm, Vec<u8>)>,
 }
 
-impl Sums {
+impl ComputedChecksums {
     /// Returns the checksum of one algorithm, if it is known.
     pub(crate) fn of(&self, algorithm: Algorithm) -> Option<Vec<u8>> {
         match algorithm {
@@ -58,25 +58,25 @@ pub(crate) struct Hasher {
     crc64nvme: Option<crc_fast::Digest>,
     md5: Option<Md5>,
     md5_bytes_max: u64,
-    extra: Option<(Algorithm, Running)>,
+    extra: Option<(Algorithm, ExtraDigest)>,
 }
 
-enum Running {
+enum ExtraDigest {
     Known,
     Crc(crc_fast::Digest),
     Sha(ring::digest::Context),
 }
 
 impl Hasher {
-    pub(crate) fn new(wanted: Wanted) -> Hasher {
+    pub(crate) fn new(wanted: WantedChecksums) -> Hasher {
         let extra = wanted.extra.map(|algorithm| {
             let running = match algorithm {
-                Algorithm::Crc32 => Running::Crc(crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc)),
-                Algorithm::Crc32c | Algorithm::Crc64Nvme => Running::Known,
+                Algorithm::Crc32 => ExtraDigest::Crc(crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc)),
+                Algorithm::Crc32c | Algorithm::Crc64Nvme => ExtraDigest::Known,
                 Algorithm::Sha1 => {
-                    Running::Sha(ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY))
+                    ExtraDigest::Sha(ring::digest::Context::new(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY))
                 }
-                Algorithm::Sha256 => Running::Sha(ring::digest::Context::new(&ring::digest::SHA256)),
+                Algorithm::Sha256 => ExtraDigest::Sha(ring::digest::Context::new(&ring::digest::SHA256)),
             };
             (algorithm, running)
         });
@@ -103,14 +103,14 @@ impl Hasher {
             md5.update(bytes);
         }
         match &mut self.extra {
-            Some((_, Running::Crc(digest))) => digest.update(bytes),
-            Some((_, Running::Sha(context))) => context.update(bytes),
-            Some((_, Running::Known)) | None => {}
+            Some((_, ExtraDigest::Crc(digest))) => digest.update(bytes),
+            Some((_, ExtraDigest::Sha(context))) => context.update(bytes),
+            Some((_, ExtraDigest::Known)) | None => {}
         }
     }
 
-    pub(crate) fn finish(self) -> Sums {
-        let mut sums = Sums {
+    pub(crate) fn finish(self) -> ComputedChecksums {
+        let mut sums = ComputedChecksums {
             size: self.size,
             crc32c: self.crc32c.finalize() as u32,
             crc64nvme: self.crc64nvme.map(|digest| digest.finalize()),
@@ -119,9 +119,9 @@ impl Hasher {
         };
         sums.extra = self.extra.and_then(|(algorithm, running)| {
             let bytes = match running {
-                Running::Known => sums.of(algorithm)?,
-                Running::Crc(digest) => (digest.finalize() as u32).to_be_bytes().to_vec(),
-                Running::Sha(context) => context.finish().as_ref().to_vec(),
+                ExtraDigest::Known => sums.of(algorithm)?,
+                ExtraDigest::Crc(digest) => (digest.finalize() as u32).to_be_bytes().to_vec(),
+                ExtraDigest::Sha(context) => context.finish().as_ref().to_vec(),
             };
             Some((algorithm, bytes))
         });
@@ -131,9 +131,9 @@ impl Hasher {
 
 /// Returns the checksums of two byte sequences joined end to end. The result has only those checksums that can be
 /// combined from both.
-pub(crate) fn concatenated(first: &Sums, second: &Sums) -> Sums {
+pub(crate) fn concatenated(first: &ComputedChecksums, second: &ComputedChecksums) -> ComputedChecksums {
     let crc = |algorithm, a: u64, b: u64| crc_fast::checksum_combine(algorithm, a, b, second.size);
-    Sums {
+    ComputedChecksums {
         size: first.size + second.size,
         crc32c: crc(CrcAlgorithm::Crc32Iscsi, first.crc32c.into(), second.crc32c.into()) as u32,
         crc64nvme: first.crc64nvme.zip(second.crc64nvme).map(|(a, b)| crc(CrcAlgorithm::Crc64Nvme, a, b)),
@@ -150,7 +150,8 @@ pub(crate) fn concatenated(first: &Sums, second: &Sums) -> Sums {
 
 /// Returns the digest of `bytes`. S3's COMPOSITE checksums are digests of the parts' digests.
 pub(crate) fn of_bytes(algorithm: Algorithm, bytes: &[u8]) -> Vec<u8> {
-    let mut hasher = Hasher::new(Wanted { md5_bytes_max: 0, crc64nvme: false, extra: Some(algorithm) });
+    let mut hasher =
+        Hasher::new(WantedChecksums { md5_bytes_max: 0, crc64nvme: false, extra: Some(algorithm) });
     hasher.update(bytes);
     hasher.finish().extra.map(|(_, sum)| sum).unwrap_or_default()
 }
@@ -187,9 +188,10 @@ fn be32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    const ALL: Wanted = Wanted { md5_bytes_max: u64::MAX, crc64nvme: true, extra: Some(Algorithm::Crc32) };
+    const ALL: WantedChecksums =
+        WantedChecksums { md5_bytes_max: u64::MAX, crc64nvme: true, extra: Some(Algorithm::Crc32) };
 
-    fn sums(bytes: &[u8]) -> Sums {
+    fn sums(bytes: &[u8]) -> ComputedChecksums {
         let mut hasher = Hasher::new(ALL);
         hasher.update(bytes);
         hasher.finish()
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn md5_is_given_up_beyond_its_limit() {
-        let mut hasher = Hasher::new(Wanted { md5_bytes_max: 4, ..ALL });
+        let mut hasher = Hasher::new(WantedChecksums { md5_bytes_max: 4, ..ALL });
         hasher.update(b"1234");
         hasher.update(b"5");
         assert_eq!(hasher.finish().md5, None);

@@ -14,9 +14,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::body::Held;
-use crate::service::{Caller, Shared};
-use crate::socket::{Control, Socket, Transport};
+use crate::body::DocumentBytes;
+use crate::service::{ConnectionState, ServerState};
+use crate::socket::{Control, Socket, SocketTransport};
 
 /// The default SETTINGS_MAX_CONCURRENT_STREAMS, as in GCS.
 const STREAMS_MAX: u32 = 100;
@@ -35,14 +35,14 @@ const H1_BUFFER_BYTES: usize = 256 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Serves an accepted connection, which is already counted, until it ends. Errors are reported only to the client.
-pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
+pub(crate) async fn serve(shared: Arc<ServerState>, stream: TcpStream) {
     // Turn off Nagle's algorithm. Otherwise the second answer on a connection would wait for the acknowledgement of the
     // first.
     let _ = stream.set_nodelay(true);
     let control = Arc::new(Control::default());
     let transport = match &shared.link {
-        Some(link) => Transport::Delayed(Box::new(link.connect(stream))),
-        None => Transport::Plain(stream),
+        Some(link) => SocketTransport::Delayed(Box::new(link.connect(stream))),
+        None => SocketTransport::Plain(stream),
     };
     let cap = shared.connection_bandwidth;
     let socket = Socket::new(transport, cap, shared.tally.clone(), control.clone());
@@ -74,16 +74,16 @@ pub(crate) async fn serve(shared: Arc<Shared>, stream: TcpStream) {
 }
 
 async fn speak_h1(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     control: Arc<Control>,
 ) {
     let idle_max = shared.idle_max.unwrap_or(TIMEOUT);
-    let caller = Arc::new(Caller {
+    let caller = Arc::new(ConnectionState {
         shared,
         control: control.clone(),
         streams: Arc::new(AtomicU64::new(0)),
-        documents: Held::default(),
+        documents: DocumentBytes::default(),
         h2: false,
     });
     let service =
@@ -104,17 +104,17 @@ async fn speak_h1(
 }
 
 async fn speak_h2(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     control: Arc<Control>,
 ) {
     shared.tally.h2_connections.fetch_add(1, Relaxed);
     let streams_max = shared.streams_max.unwrap_or(STREAMS_MAX);
-    let caller = Arc::new(Caller {
+    let caller = Arc::new(ConnectionState {
         shared,
         control: control.clone(),
         streams: Arc::new(AtomicU64::new(0)),
-        documents: Held::default(),
+        documents: DocumentBytes::default(),
         h2: true,
     });
     let service = service_fn(move |request: http::Request<Incoming>| caller.clone().answer(request));

@@ -9,7 +9,7 @@ use crate::verb::Verb;
 
 /// A snapshot of a server's counters since its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct ServerCounters {
     /// TCP connections accepted.
     pub connections: u64,
     /// Connections open now.
@@ -45,9 +45,9 @@ pub struct Counters {
     pub resumable_open: u64,
 }
 
-/// The live counters behind [`Counters`].
+/// The live counters behind [`ServerCounters`].
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct LiveCounters {
     pub(crate) connections: AtomicU64,
     pub(crate) connections_open: AtomicU64,
     pub(crate) connections_peak: AtomicU64,
@@ -67,7 +67,7 @@ pub(crate) struct Tally {
     changed: Condvar,
 }
 
-impl Tally {
+impl LiveCounters {
     /// Counts an accepted connection.
     pub(crate) fn accepted(&self) {
         self.connections.fetch_add(1, Relaxed);
@@ -97,7 +97,7 @@ impl Tally {
         segments_lost: u64,
         multipart_open: usize,
         resumable_open: usize,
-    ) -> Counters {
+    ) -> ServerCounters {
         let by_name = |counts: &[AtomicU64]| -> BTreeMap<&'static str, u64> {
             Verb::ALL
                 .iter()
@@ -106,7 +106,7 @@ impl Tally {
                 .collect()
         };
         let by_verb = by_name(&self.verbs);
-        Counters {
+        ServerCounters {
             connections: self.connections.load(Relaxed),
             connections_open: self.connections_open.load(Relaxed),
             connections_peak: self.connections_peak.load(Relaxed),

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use crate::body::ResponseBody;
 use crate::objects::Objects;
 use crate::objects::settings::CorsRule;
-use crate::route::{Call, Route};
+use crate::route::{Api, RequestRoute};
 use crate::{gcs, s3};
 
 impl CorsRule {
@@ -41,13 +41,17 @@ impl CorsRule {
 }
 
 /// Answers a preflight: the OPTIONS request that a browser sends before a cross-origin request.
-pub(crate) fn preflight(objects: &Objects, route: &Route, headers: &HeaderMap) -> Response<ResponseBody> {
+pub(crate) fn preflight(
+    objects: &Objects,
+    route: &RequestRoute,
+    headers: &HeaderMap,
+) -> Response<ResponseBody> {
     let (origin, method) = (text(headers, ORIGIN), text(headers, ACCESS_CONTROL_REQUEST_METHOD));
     let wanted = text(headers, ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or_default();
     let wanted: Vec<&str> = wanted.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     let mut answer = gcs::answer::empty(StatusCode::OK);
     // The JSON API permits every origin. A bucket's CORS rules don't apply to it.
-    if let Call::Json(_) = route.call {
+    if let Api::Json(_) = route.call {
         if let Some(origin) = origin {
             let allowed = answer.headers_mut();
             set(allowed, ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -72,7 +76,7 @@ pub(crate) fn preflight(objects: &Objects, route: &Route, headers: &HeaderMap) -
             answer
         }
         // The XML API of GCS answers without CORS headers, and the browser then refuses the request.
-        None if route.call == Call::Xml => answer,
+        None if route.call == Api::Xml => answer,
         None if origin.is_none() || method.is_none() => s3::preflight_refused(
             StatusCode::BAD_REQUEST,
             "BadRequest",
@@ -92,21 +96,21 @@ pub(crate) fn preflight(objects: &Objects, route: &Route, headers: &HeaderMap) -
 }
 
 /// The properties of a cross-origin request on which the CORS headers of its answer depend.
-pub(crate) struct Asking {
+pub(crate) struct CorsRequest {
     origin: String,
     method: String,
     bucket: String,
     is_json: bool,
 }
 
-impl Asking {
+impl CorsRequest {
     /// Returns the properties, if the request has an `Origin` header.
-    pub(crate) fn of(head: &http::request::Parts, route: &Route) -> Option<Asking> {
-        Some(Asking {
+    pub(crate) fn of(head: &http::request::Parts, route: &RequestRoute) -> Option<CorsRequest> {
+        Some(CorsRequest {
             origin: text(&head.headers, ORIGIN)?.to_owned(),
             method: head.method.to_string(),
             bucket: route.bucket.clone(),
-            is_json: matches!(route.call, Call::Json(_)),
+            is_json: matches!(route.call, Api::Json(_)),
         })
     }
 

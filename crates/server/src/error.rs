@@ -5,10 +5,10 @@ use std::io;
 /// The reason why a server could not be configured or started. Its message is a single line for a terminal.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct Error(#[from] Kind);
+pub struct Error(#[from] StartError);
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Kind {
+pub(crate) enum StartError {
     #[error("`{text}` is not {what}: expected {expected}")]
     Unreadable { what: &'static str, text: String, expected: &'static str },
     #[error("fault rule `{rule}`: {problem}")]
@@ -25,22 +25,22 @@ pub(crate) enum Kind {
 
 impl Error {
     pub(crate) fn unreadable(what: &'static str, text: &str, expected: &'static str) -> Error {
-        Error(Kind::Unreadable { what, text: text.to_owned(), expected })
+        Error(StartError::Unreadable { what, text: text.to_owned(), expected })
     }
 
     pub(crate) fn rule(rule: &str, problem: impl Into<String>) -> Error {
-        Error(Kind::Rule { rule: rule.to_owned(), problem: problem.into() })
+        Error(StartError::Rule { rule: rule.to_owned(), problem: problem.into() })
     }
 
     pub(crate) fn io(doing: impl Into<String>, cause: io::Error) -> Error {
-        Error(Kind::Io { doing: doing.into(), cause })
+        Error(StartError::Io { doing: doing.into(), cause })
     }
 
     pub(crate) fn tls(doing: impl Into<String>, cause: impl ToString) -> Error {
-        Error(Kind::Tls { doing: doing.into(), cause: cause.to_string() })
+        Error(StartError::Tls { doing: doing.into(), cause: cause.to_string() })
     }
 
     pub(crate) fn bucket_name(name: &str) -> Error {
-        Error(Kind::BucketName(name.to_owned()))
+        Error(StartError::BucketName(name.to_owned()))
     }
 }

@@ -7,8 +7,8 @@
 
 pub(crate) mod answer;
 pub(crate) mod body;
-pub(crate) mod draws;
 mod glob;
+pub(crate) mod injector;
 mod parse;
 pub(crate) mod select;
 

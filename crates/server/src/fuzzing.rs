@@ -5,7 +5,7 @@ pub use crate::body::fuzzing::aws_chunked;
 pub use crate::gcs::fuzzing::{batch, related};
 use crate::parse_fault;
 use crate::query::Query;
-use crate::route::Route;
+use crate::route::RequestRoute;
 
 /// Parses a rule of `--fault`.
 pub fn fault(input: &[u8]) {
@@ -28,6 +28,6 @@ pub fn route(input: &[u8]) {
     let Ok(request) = request.body(()) else { return };
     let head = request.into_parts().0;
     let query = Query::parse(head.uri.query());
-    let route = Route::of(&head, &query);
+    let route = RequestRoute::of(&head, &query);
     let _ = route.fault_key(&query);
 }

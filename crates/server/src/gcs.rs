@@ -21,7 +21,6 @@ mod list;
 pub(crate) mod managed_folders;
 mod media;
 mod metadata;
-mod moving;
 mod presigned;
 mod related;
 mod resource;
@@ -40,29 +39,29 @@ use http::{Method, Request, Response};
 
 use crate::body::{RequestBody, ResponseBody};
 use crate::config::GcsConfig;
-use crate::fault::draws::Draws;
+use crate::fault::injector::FaultInjector;
 use crate::habits::Habits;
 use crate::objects::{Attributes, Objects, now_us};
 use crate::query::Query;
-use crate::route::Resource;
+use crate::route::JsonResource;
 use crate::verb::Verb;
-use answer::{Answer, Problem};
-use bucket_fields::Kind;
+use answer::{ApiError, ApiResult};
+use bucket_fields::BucketWrite;
 use fields::Fields;
 use managed_folders::ManagedFolders;
-use resumable::Sessions;
+use resumable::ResumableSessions;
 
 /// The state that all requests of the dialect share.
-pub(crate) struct State {
+pub(crate) struct GcsState {
     pub(crate) objects: Arc<Objects>,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: ResumableSessions,
     pub(crate) managed_folders: ManagedFolders,
     pub(crate) config: GcsConfig,
     pub(crate) habits: Habits,
     /// True if the server stores and returns access control lists and lifecycles without enforcing them.
     pub(crate) accept_unenforced: bool,
     pub(crate) denied_buckets: Arc<BTreeSet<String>>,
-    pub(crate) draws: Arc<Draws>,
+    pub(crate) draws: Arc<FaultInjector>,
     /// The server's URL, such as `http://127.0.0.1:4443`. Links in answers contain it if the request has no `Host`
     /// header.
     pub(crate) url: String,
@@ -73,7 +72,7 @@ pub(crate) const JSON_BYTES_MAX: usize = 1 << 20;
 
 /// One JSON API call: the request, and the parameters of its URL.
 pub(crate) struct JsonCall<'a> {
-    pub(crate) state: &'a State,
+    pub(crate) state: &'a GcsState,
     pub(crate) head: http::request::Parts,
     pub(crate) body: RequestBody,
     pub(crate) query: Query,
@@ -100,9 +99,9 @@ impl JsonCall<'_> {
 
     /// Reads the whole body as JSON. An empty body is `{}`. Google's Java client compresses the body, even an empty
     /// one.
-    pub(crate) async fn json_body(&mut self) -> Result<serde_json::Value, Problem> {
-        let bytes = self.body.collect(JSON_BYTES_MAX).await.map_err(Problem::interrupted)?;
-        let too_large = || Problem::invalid("the JSON body is larger than 1 MiB");
+    pub(crate) async fn json_body(&mut self) -> Result<serde_json::Value, ApiError> {
+        let bytes = self.body.collect(JSON_BYTES_MAX).await.map_err(ApiError::interrupted)?;
+        let too_large = || ApiError::invalid("the JSON body is larger than 1 MiB");
         let bytes = bytes.ok_or_else(too_large)?;
         let encoding = self.head.headers.get(http::header::CONTENT_ENCODING);
         let bytes = match encoding.is_some_and(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"gzip")) {
@@ -112,7 +111,7 @@ impl JsonCall<'_> {
         if bytes.is_empty() {
             return Ok(serde_json::Value::Object(Default::default()));
         }
-        serde_json::from_slice(&bytes).map_err(|error| Problem::parse(format!("Parse Error: {error}")))
+        serde_json::from_slice(&bytes).map_err(|error| ApiError::parse(format!("Parse Error: {error}")))
     }
 }
 
@@ -120,27 +119,27 @@ impl JsonCall<'_> {
 ///
 /// # Errors
 /// Fails if the body isn't gzip.
-fn gunzipped(bytes: &[u8]) -> Result<Option<Vec<u8>>, Problem> {
+fn gunzipped(bytes: &[u8]) -> Result<Option<Vec<u8>>, ApiError> {
     let mut plain = Vec::new();
     let most = JSON_BYTES_MAX as u64 + 1;
     MultiGzDecoder::new(bytes)
         .take(most)
         .read_to_end(&mut plain)
-        .map_err(|error| Problem::parse(format!("Parse Error: {error}")))?;
+        .map_err(|error| ApiError::parse(format!("Parse Error: {error}")))?;
     Ok((plain.len() <= JSON_BYTES_MAX).then_some(plain))
 }
 
 /// Answers a JSON API request.
 pub(crate) async fn json(
-    state: &State,
+    state: &GcsState,
     request: Request<RequestBody>,
     query: Query,
-    resource: Resource,
+    resource: JsonResource,
     verb: Verb,
     bucket: &str,
     key: &str,
 ) -> Response<ResponseBody> {
-    if resource == Resource::Batch && state.config.batch {
+    if resource == JsonResource::Batch && state.config.batch {
         // The calls of a batch call this function again, so the future must be boxed.
         return Box::pin(batch::batch(state, request)).await;
     }
@@ -152,7 +151,7 @@ pub(crate) async fn json(
     };
     // For speed, a listing writes only the requested fields. But if the request selects parts of an item's field, the
     // finished answer must be filtered here.
-    let is_listing = resource == Resource::Objects && head.method == Method::GET;
+    let is_listing = resource == JsonResource::Objects && head.method == Method::GET;
     let is_made_so =
         is_listing && !query.is_true("softDeleted") && !fields.of("items").is_some_and(Fields::is_deep);
     let is_packed = is_listing && list::is_packed(&head.headers);
@@ -171,68 +170,70 @@ fn describe(
     call: &JsonCall<'_>,
     attributes: &mut Attributes,
     resource: &serde_json::Value,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     resource::apply(attributes, resource)?;
     if let Some(list) = acl::in_resource(call.state.accept_unenforced, "acl", &resource["acl"])? {
-        attributes.asked.acl = Some(list);
+        attributes.options.acl = Some(list);
     }
     let overrides = call.query.is_true("overrideUnlockedRetention");
-    holds::apply(&mut attributes.asked, resource, overrides, now_us())
+    holds::apply(&mut attributes.options, resource, overrides, now_us())
 }
 
 /// Returns an error if GCS doesn't allow a name for a new object. The store itself checks the name's length.
 /// <https://cloud.google.com/storage/docs/objects#naming>
-fn check_name(key: &str) -> Result<(), Problem> {
+fn check_name(key: &str) -> Result<(), ApiError> {
     match key {
-        "" => Err(Problem::required("Required parameter: name")),
-        "." | ".." => Err(Problem::invalid(format!("Invalid object name: '{key}'"))),
+        "" => Err(ApiError::required("Required parameter: name")),
+        "." | ".." => Err(ApiError::invalid(format!("Invalid object name: '{key}'"))),
         key if key.contains(['\r', '\n']) => {
-            Err(Problem::invalid(format!("Disallowed unicode characters present in object name '{key}'")))
+            Err(ApiError::invalid(format!("Disallowed unicode characters present in object name '{key}'")))
         }
         key if key.starts_with(".well-known/acme-challenge/") => {
-            Err(Problem::invalid(format!("Invalid object name: '{key}'")))
+            Err(ApiError::invalid(format!("Invalid object name: '{key}'")))
         }
         _ => Ok(()),
     }
 }
 
-async fn respond(call: JsonCall<'_>, resource: Resource, verb: Verb) -> Answer {
+async fn respond(call: JsonCall<'_>, resource: JsonResource, verb: Verb) -> ApiResult {
     let method = call.head.method.clone();
     match (resource, method) {
-        (Resource::Buckets, Method::GET) => buckets::list(&call),
-        (Resource::Buckets, Method::POST) => buckets::insert(call).await,
-        (Resource::Bucket, Method::GET | Method::HEAD) => buckets::get(&call),
-        (Resource::Bucket, Method::PATCH) => buckets::patch(call, Kind::Patch).await,
-        (Resource::Bucket, Method::PUT) => buckets::patch(call, Kind::Update).await,
-        (Resource::Bucket, Method::DELETE) => buckets::delete(&call),
-        (Resource::LockRetentionPolicy, Method::POST) => buckets::lock_retention_policy(&call),
-        (Resource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
-        (Resource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
-        (Resource::Folders(folder), _) => folders::answer(call, folder).await,
-        (Resource::Objects, Method::GET) if call.query.is_true("softDeleted") => soft_delete::list(&call),
-        (Resource::Restore, Method::POST) => soft_delete::restore(&call),
-        (Resource::Objects, Method::GET) => list::list(&call),
-        (Resource::Object, Method::GET) if verb == Verb::Get => media::get(&call),
-        (Resource::Object, Method::GET | Method::HEAD) => metadata::get(&call),
-        (Resource::Object, Method::PATCH | Method::PUT) => metadata::patch(call).await,
-        (Resource::Object, Method::DELETE) => metadata::delete(&call),
-        (Resource::Upload, _) => match verb {
+        (JsonResource::Buckets, Method::GET) => buckets::list(&call),
+        (JsonResource::Buckets, Method::POST) => buckets::insert(call).await,
+        (JsonResource::Bucket, Method::GET | Method::HEAD) => buckets::get(&call),
+        (JsonResource::Bucket, Method::PATCH) => buckets::patch(call, BucketWrite::Patch).await,
+        (JsonResource::Bucket, Method::PUT) => buckets::patch(call, BucketWrite::Update).await,
+        (JsonResource::Bucket, Method::DELETE) => buckets::delete(&call),
+        (JsonResource::LockRetentionPolicy, Method::POST) => buckets::lock_retention_policy(&call),
+        (JsonResource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
+        (JsonResource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
+        (JsonResource::Folders(folder), _) => folders::answer(call, folder).await,
+        (JsonResource::Objects, Method::GET) if call.query.is_true("softDeleted") => soft_delete::list(&call),
+        (JsonResource::Restore, Method::POST) => soft_delete::restore(&call),
+        (JsonResource::Objects, Method::GET) => list::list(&call),
+        (JsonResource::Object, Method::GET) if verb == Verb::Get => media::get(&call),
+        (JsonResource::Object, Method::GET | Method::HEAD) => metadata::get(&call),
+        (JsonResource::Object, Method::PATCH | Method::PUT) => metadata::patch(call).await,
+        (JsonResource::Object, Method::DELETE) => metadata::delete(&call),
+        (JsonResource::Upload, _) => match verb {
             Verb::Put => upload::upload(call).await,
             Verb::Begin => resumable::begin(call).await,
             Verb::Part | Verb::Status => resumable::append(call).await,
             Verb::Abort => resumable::cancel(&call),
-            _ => Err(Problem::not_allowed()),
+            _ => Err(ApiError::not_allowed()),
         },
-        (Resource::Compose, _) => compose::compose(call).await,
-        (Resource::Copy { bucket, key }, Method::POST) => copy::copy(call, &bucket, &key).await,
-        (Resource::Move { key }, _) => moving::to(&call, &key),
-        (Resource::Rewrite { bucket, key }, Method::POST) => copy::rewrite(call, &bucket, &key).await,
-        (Resource::TestPermissions, Method::GET) => iam::test_permissions(&call),
-        (Resource::Iam, Method::GET | Method::PUT) if call.state.accept_unenforced => iam::policy(call).await,
-        (Resource::Iam, _) => Err(Problem::not_here("iam")),
-        (Resource::ServiceAccount, Method::GET) => iam::service_account(),
-        (Resource::Lacking(name), _) => Err(Problem::not_here(name)),
-        (Resource::Unknown | Resource::Batch, _) => Err(Problem::not_found("Not Found")),
-        _ => Err(Problem::not_allowed()),
+        (JsonResource::Compose, _) => compose::compose(call).await,
+        (JsonResource::Copy { bucket, key }, Method::POST) => copy::copy(call, &bucket, &key).await,
+        (JsonResource::Move { key }, _) => copy::move_to(&call, &key),
+        (JsonResource::Rewrite { bucket, key }, Method::POST) => copy::rewrite(call, &bucket, &key).await,
+        (JsonResource::TestPermissions, Method::GET) => iam::test_permissions(&call),
+        (JsonResource::Iam, Method::GET | Method::PUT) if call.state.accept_unenforced => {
+            iam::policy(call).await
+        }
+        (JsonResource::Iam, _) => Err(ApiError::not_here("iam")),
+        (JsonResource::ServiceAccount, Method::GET) => iam::service_account(),
+        (JsonResource::Lacking(name), _) => Err(ApiError::not_here(name)),
+        (JsonResource::Unknown | JsonResource::Batch, _) => Err(ApiError::not_found("Not Found")),
+        _ => Err(ApiError::not_allowed()),
     }
 }

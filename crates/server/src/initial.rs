@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::objects::bucket_name::parse_bucket_name;
-use crate::objects::{Objects, Refused};
+use crate::objects::{Objects, StoreError};
 
 /// The buckets and the seeds that a server began with.
 #[derive(Debug, Default, Clone)]
@@ -16,14 +16,14 @@ pub(crate) struct Initial {
 
 impl Initial {
     /// Makes the buckets, and puts the files that the seeds have now.
-    pub(crate) fn restore(&self, objects: &Objects) -> Result<(), Refused> {
+    pub(crate) fn restore(&self, objects: &Objects) -> Result<(), StoreError> {
         for name in &self.buckets {
             match objects.create_bucket_named(name) {
-                Ok(()) | Err(Refused::BucketExists) => {}
+                Ok(()) | Err(StoreError::BucketExists) => {}
                 Err(refused) => return Err(refused),
             }
         }
-        self.seeds.iter().try_for_each(|seed| sow(objects, seed)).map_err(Refused::Io)
+        self.seeds.iter().try_for_each(|seed| sow(objects, seed)).map_err(StoreError::Io)
     }
 }
 
@@ -37,8 +37,8 @@ pub(crate) fn sow(objects: &Objects, seed: &Path) -> io::Result<()> {
         }
         let name = parse_bucket_name(name(&path)?).map_err(|error| named(&path, io::Error::other(error)))?;
         match objects.create_bucket_named(&name) {
-            Ok(()) | Err(Refused::BucketExists) => {}
-            Err(Refused::Io(error)) => return Err(named(&path, error)),
+            Ok(()) | Err(StoreError::BucketExists) => {}
+            Err(StoreError::Io(error)) => return Err(named(&path, error)),
             Err(refused) => return Err(named(&path, io::Error::other(format!("{refused:?}")))),
         }
         let mut folders = vec![(path, String::new())];

@@ -51,11 +51,11 @@ mod verb;
 mod wrong_answer;
 
 pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
-pub use counters::Counters;
+pub use counters::ServerCounters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};
 pub use habits::{Conditions, Habits, ListingHabits, RefusedHeaders, Treatment};
-pub use objects::asked::{Asked, Encryption};
 pub use objects::bucket_name::parse_bucket_name;
-pub use objects::{Attributes, Object, Objects, Standing, Versioning};
+pub use objects::options::{ObjectEncryption, ObjectOptions};
+pub use objects::{Attributes, Object, Objects, VersionState, Versioning};
 pub use server::Server;

@@ -33,7 +33,7 @@ const QUEUE_BYTES_MIN: usize = 64 << 10;
 
 /// The path in one direction.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Path {
+pub(crate) struct LinkPath {
     /// The delay in this direction: half a round trip.
     delay: Duration,
     /// The rate of the bottleneck in bytes per second.
@@ -44,12 +44,12 @@ pub(crate) struct Path {
     loss: f64,
 }
 
-impl Path {
-    pub(crate) fn new(rtt: Duration, bandwidth: Option<u64>, queue: Option<u64>, loss: f64) -> Path {
+impl LinkPath {
+    pub(crate) fn new(rtt: Duration, bandwidth: Option<u64>, queue: Option<u64>, loss: f64) -> LinkPath {
         let bytes = |time: Duration| (bandwidth.unwrap_or(0) as f64 * time.as_secs_f64()) as usize;
         let usual = bytes(rtt.max(QUEUE_TIME_MIN)).max(QUEUE_BYTES_MIN);
         let queue = queue.map_or(usual, |queue| usize::try_from(queue).unwrap_or(usize::MAX));
-        Path { delay: rtt / 2, bandwidth, queue, loss: loss.clamp(0.0, laneway_quantity::LOSS_MAX) }
+        LinkPath { delay: rtt / 2, bandwidth, queue, loss: loss.clamp(0.0, laneway_quantity::LOSS_MAX) }
     }
 
     /// Returns true if the path has neither delay nor limit nor loss, so that nothing needs to be simulated.
@@ -64,15 +64,15 @@ mod tests {
 
     use bytes::Bytes;
 
-    use super::flow::{Flow, Item};
+    use super::flow::{Flow, FlowItem};
     use super::wire::Wire;
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
     const S: Duration = Duration::from_secs(1);
     /// 25 MB/s, a round trip of 20 ms, and a queue of one round trip.
-    const PATH: Path =
-        Path { delay: Duration::from_millis(10), bandwidth: Some(25_000_000), queue: 500_000, loss: 0.0 };
+    const PATH: LinkPath =
+        LinkPath { delay: Duration::from_millis(10), bandwidth: Some(25_000_000), queue: 500_000, loss: 0.0 };
     /// The bytes that a server writes at a time: a TLS record.
     const WRITE: &[u8] = &[0; 16 << 10];
 
@@ -95,7 +95,7 @@ mod tests {
 
     /// Runs senders on a path until `end`. Returns the bytes that arrived from each, and the wait at the bottleneck at
     /// the end.
-    fn run(path: Path, senders: &[Sender], end: Duration) -> (Vec<Came>, Duration) {
+    fn run(path: LinkPath, senders: &[Sender], end: Duration) -> (Vec<Came>, Duration) {
         let mut wire = Wire::new(path, 1);
         let mut flows: Vec<_> = senders.iter().map(|_| Flow::new(&path, Duration::ZERO)).collect();
         let (mut left, mut came): (Vec<_>, Vec<_>) =
@@ -104,7 +104,7 @@ mod tests {
         while now < end {
             for (n, flow) in flows.iter_mut().enumerate() {
                 flow.advance(now, &mut wire);
-                while let Some(Item::Bytes(bytes)) = flow.pop(now) {
+                while let Some(FlowItem::Bytes(bytes)) = flow.pop(now) {
                     flow.taken(now, bytes.len());
                     came[n].bytes += bytes.len();
                     came[n].last = now;
@@ -129,7 +129,7 @@ mod tests {
         (came, wire.wait(now))
     }
 
-    fn share(came: &[Came], path: Path, seconds: u32) -> f64 {
+    fn share(came: &[Came], path: LinkPath, seconds: u32) -> f64 {
         let all = came.iter().map(|came| came.bytes).sum::<usize>() as f64;
         all / path.bandwidth.unwrap() as f64 / f64::from(seconds)
     }
@@ -138,7 +138,7 @@ mod tests {
     fn senders_fill_the_path_and_its_queue_whatever_their_number() {
         for queue in [64 << 10, PATH.queue] {
             for senders in [1, 4, 20] {
-                let path = Path { queue, ..PATH };
+                let path = LinkPath { queue, ..PATH };
                 let (came, wait) = run(path, &vec![BULK; senders], 3 * S);
                 let share = share(&came, path, 3);
                 assert!((0.9..=1.0).contains(&share), "{senders} senders, a queue of {queue}: {share}");
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn loss_by_chance_makes_nobody_much_slower() {
         for senders in [1, 20] {
-            let path = Path { loss: 0.005, ..PATH };
+            let path = LinkPath { loss: 0.005, ..PATH };
             let (came, _) = run(path, &vec![BULK; senders], 3 * S);
             let share = share(&came, path, 3);
             assert!(share > 0.85, "{senders} senders: {share}");
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_queue_holds_a_round_trip_unless_it_is_said_otherwise() {
-        let queue = |rtt, bandwidth, queue| Path::new(rtt, bandwidth, queue, 0.0).queue;
+        let queue = |rtt, bandwidth, queue| LinkPath::new(rtt, bandwidth, queue, 0.0).queue;
         assert_eq!(queue(20 * MS, Some(125_000_000), None), 2_500_000);
         assert_eq!(queue(2 * MS, Some(125_000_000), None), 625_000);
         assert_eq!(queue(Duration::ZERO, Some(1000), None), QUEUE_BYTES_MIN);

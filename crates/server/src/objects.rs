@@ -3,25 +3,23 @@
 //! The index (keys and metadata) is always in memory. The bytes are in memory or in files. An object never changes: a
 //! write puts a new generation in its place, so a reader of the old generation can read it to the end.
 
-pub(crate) mod access_list;
-pub(crate) mod asked;
 pub(crate) mod assembly;
-mod behind;
 pub(crate) mod bucket_name;
 mod changes;
 pub(crate) mod content;
+mod direct_access;
 pub(crate) mod disk;
 pub(crate) mod folders;
 pub(crate) mod glob;
 pub(crate) mod listing;
 pub(crate) mod object;
+pub(crate) mod options;
 pub(crate) mod precondition;
 pub(crate) mod protection;
 pub(crate) mod restore;
 pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod soft_deleted;
-mod standing;
 pub(crate) mod uploads;
 pub(crate) mod versions;
 pub(crate) mod writer;
@@ -32,59 +30,58 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::checksum::{Wanted, hex};
+use crate::checksum::{WantedChecksums, hex};
 use crate::config::Storage;
-pub(crate) use changes::Removed;
+pub(crate) use changes::RemovalResult;
 use content::DataFile;
 use disk::Disk;
 use folders::FolderTable;
-use listing::{Order, Page, Query};
+use listing::{ListingPage, ListingQuery, Order};
 use object::StoredChecksum;
-pub use object::{Attributes, Object};
-use precondition::Failed;
+pub use object::{Attributes, Object, VersionState};
+use precondition::FailedCondition;
 use protection::Protection;
-use sessions::KeptSessions;
+use sessions::SavedSessions;
 use settings::BucketSettings;
 use soft_deleted::SoftDeleted;
-pub use standing::Standing;
-use uploads::{Upload, UploadChecksum, Uploads};
+use uploads::{OpenUpload, UploadChecksum, Uploads};
 pub use versions::Versioning;
-use versions::{Keys, Step, Which};
-use writer::{Writer, Written};
+use versions::{ObjectTable, VersionSelector, VersionStep};
+use writer::{ContentWriter, WrittenContent};
 
 /// The store of a server. Tests use its public methods to put, read and damage objects directly, without requests.
 #[derive(Debug)]
 pub struct Objects {
-    buckets: RwLock<BTreeMap<String, Arc<Bucket>>>,
+    buckets: RwLock<BTreeMap<String, Arc<StoredBucket>>>,
     disk: Option<Arc<Disk>>,
     last_generation: AtomicU64,
     create_buckets: bool,
     /// If true, new buckets keep versions.
     versions: bool,
-    freed: changes::Freed,
+    freed: changes::FreedBytes,
     pub(crate) uploads: Uploads,
-    pub(crate) sessions: KeptSessions,
+    pub(crate) sessions: SavedSessions,
 }
 
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct StoredBucket {
     pub(crate) name: String,
     pub(crate) created_us: u64,
     settings: RwLock<BucketSettings>,
-    keys: RwLock<Keys>,
+    keys: RwLock<ObjectTable>,
     folders: FolderTable,
     soft_deleted: SoftDeleted,
     deletions: Deletions,
 }
 
-impl Bucket {
-    fn new(name: String, created_us: u64, settings: BucketSettings, keys: Keys) -> Bucket {
+impl StoredBucket {
+    fn new(name: String, created_us: u64, settings: BucketSettings, keys: ObjectTable) -> StoredBucket {
         let folders = FolderTable::default();
         if settings.is_hierarchical {
             folders.add_all(&keys);
         }
         let (settings, keys) = (RwLock::new(settings), RwLock::new(keys));
-        Bucket {
+        StoredBucket {
             name,
             created_us,
             settings,
@@ -108,7 +105,7 @@ impl Bucket {
 
 /// The reason why the store refused a request.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum StoreError {
     NoBucket,
     NoObject,
     /// The requested version is a delete marker, or no version was requested and the newest one is a delete marker.
@@ -118,7 +115,7 @@ pub(crate) enum Refused {
     BadBucketName,
     /// The key is longer than [`KEY_BYTES_MAX`].
     KeyTooLong,
-    Precondition(Failed),
+    Precondition(FailedCondition),
     /// A hold or a retention protects the object.
     Protected(Protection),
     /// The request sets a retention or a legal hold, but the bucket has no locks.
@@ -128,9 +125,9 @@ pub(crate) enum Refused {
     Io(io::Error),
 }
 
-impl From<io::Error> for Refused {
-    fn from(error: io::Error) -> Refused {
-        Refused::Io(error)
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> StoreError {
+        StoreError::Io(error)
     }
 }
 
@@ -167,9 +164,9 @@ impl Objects {
             last_generation: AtomicU64::new(0),
             create_buckets,
             versions,
-            freed: changes::Freed::default(),
+            freed: changes::FreedBytes::default(),
             uploads: Uploads::default(),
-            sessions: KeptSessions::default(),
+            sessions: SavedSessions::default(),
         };
         if let Storage::Disk(root) = storage {
             let (disk, left) = Disk::open(root, now_us(), report)?;
@@ -179,34 +176,38 @@ impl Objects {
                 objects
                     .last_generation
                     .fetch_max(all.map(|object| object.generation).max().unwrap_or(0), Relaxed);
-                let mut keys = Keys::default();
+                let mut keys = ObjectTable::default();
                 for object in bucket.objects {
-                    keys.apply(&object.key.clone(), Step::Show(Arc::new(object)));
+                    keys.apply(&object.key.clone(), VersionStep::Show(Arc::new(object)));
                 }
                 for object in bucket.noncurrent {
-                    keys.apply(&object.key.clone(), Step::SetAside(Arc::new(object)));
+                    keys.apply(&object.key.clone(), VersionStep::SetAside(Arc::new(object)));
                 }
-                let bucket = Bucket::new(bucket.name, bucket.created_us, bucket.settings, keys);
+                let bucket = StoredBucket::new(bucket.name, bucket.created_us, bucket.settings, keys);
                 buckets.insert(bucket.name.clone(), Arc::new(bucket));
             }
             objects.buckets = RwLock::new(buckets);
             let disk = Arc::new(disk);
             objects.uploads = Uploads::on_disk(disk.clone(), left.uploads);
-            objects.sessions = KeptSessions::on_disk(disk.clone(), left.sessions);
+            objects.sessions = SavedSessions::on_disk(disk.clone(), left.sessions);
             objects.disk = Some(disk);
         }
         Ok(objects)
     }
 
-    pub(crate) fn writer(&self, wanted: Wanted, expected: Option<u64>) -> Writer {
-        Writer::new(self.disk.as_ref(), wanted, expected)
+    pub(crate) fn writer(&self, wanted: WantedChecksums, expected: Option<u64>) -> ContentWriter {
+        ContentWriter::new(self.disk.as_ref(), wanted, expected)
     }
 
     /// Returns a writer that continues a data file of an earlier run. It reads the file's bytes once, to compute their
     /// checksums.
-    pub(crate) fn writer_after(&self, wanted: Wanted, data: Arc<DataFile>) -> io::Result<Writer> {
+    pub(crate) fn writer_after(
+        &self,
+        wanted: WantedChecksums,
+        data: Arc<DataFile>,
+    ) -> io::Result<ContentWriter> {
         let disk = self.disk.as_ref().ok_or_else(|| io::Error::other("the store has no files"))?;
-        Writer::after(disk, wanted, data)
+        ContentWriter::after(disk, wanted, data)
     }
 
     /// From now on, uploads and sessions leave their bytes on disk when they are dropped, so that the next run can
@@ -217,18 +218,18 @@ impl Objects {
         }
     }
 
-    pub(crate) fn create_bucket_named(&self, name: &str) -> Result<(), Refused> {
+    pub(crate) fn create_bucket_named(&self, name: &str) -> Result<(), StoreError> {
         self.create_bucket_with(name, BucketSettings::default())
     }
 
     /// Creates a bucket with these settings.
-    pub(crate) fn create_bucket_with(&self, name: &str, settings: BucketSettings) -> Result<(), Refused> {
+    pub(crate) fn create_bucket_with(&self, name: &str, settings: BucketSettings) -> Result<(), StoreError> {
         if !usable_bucket_name(name) {
-            return Err(Refused::BadBucketName);
+            return Err(StoreError::BadBucketName);
         }
         let mut buckets = write(&self.buckets);
         if buckets.contains_key(name) {
-            return Err(Refused::BucketExists);
+            return Err(StoreError::BucketExists);
         }
         let created_us = now_us();
         let versioning = settings.versioning.or(self.versions.then_some(Versioning::Enabled));
@@ -236,16 +237,16 @@ impl Objects {
         if let Some(disk) = &self.disk {
             disk.create_bucket(name, created_us, &settings)?;
         }
-        let bucket = Bucket::new(name.to_owned(), created_us, settings, Keys::default());
+        let bucket = StoredBucket::new(name.to_owned(), created_us, settings, ObjectTable::default());
         buckets.insert(name.to_owned(), Arc::new(bucket));
         Ok(())
     }
 
-    pub(crate) fn delete_bucket(&self, name: &str) -> Result<(), Refused> {
+    pub(crate) fn delete_bucket(&self, name: &str) -> Result<(), StoreError> {
         let mut buckets = write(&self.buckets);
-        let bucket = buckets.get(name).ok_or(Refused::NoBucket)?;
+        let bucket = buckets.get(name).ok_or(StoreError::NoBucket)?;
         if !read(&bucket.keys).is_empty() || !bucket.folders.are_none() {
-            return Err(Refused::BucketNotEmpty);
+            return Err(StoreError::BucketNotEmpty);
         }
         if let Some(disk) = &self.disk {
             disk.delete_bucket(name)?;
@@ -259,7 +260,7 @@ impl Objects {
         &self,
         name: &str,
         change: impl FnOnce(&mut BucketSettings) -> Result<(), E>,
-    ) -> Result<Result<(), E>, Refused> {
+    ) -> Result<Result<(), E>, StoreError> {
         let bucket = self.bucket(name)?;
         // Lock the keys so that no write runs during the change. Every version is then written entirely before or after
         // the change.
@@ -282,7 +283,7 @@ impl Objects {
     }
 
     /// Sets whether a bucket keeps versions from now on.
-    pub(crate) fn set_versioning(&self, name: &str, versioning: Versioning) -> Result<(), Refused> {
+    pub(crate) fn set_versioning(&self, name: &str, versioning: Versioning) -> Result<(), StoreError> {
         let set = self.change_bucket(name, |settings| {
             settings.versioning = Some(versioning);
             Ok::<_, std::convert::Infallible>(())
@@ -291,7 +292,7 @@ impl Objects {
     }
 
     /// Deletes everything, even if holds or locks protect it.
-    pub(crate) fn clear(&self) -> Result<(), Refused> {
+    pub(crate) fn clear(&self) -> Result<(), StoreError> {
         let mut buckets = write(&self.buckets);
         for name in buckets.keys() {
             for upload in self.uploads.of(name) {
@@ -306,20 +307,20 @@ impl Objects {
         Ok(())
     }
 
-    pub(crate) fn buckets(&self) -> Vec<Arc<Bucket>> {
+    pub(crate) fn buckets(&self) -> Vec<Arc<StoredBucket>> {
         read(&self.buckets).values().cloned().collect()
     }
 
-    pub(crate) fn bucket(&self, name: &str) -> Result<Arc<Bucket>, Refused> {
-        read(&self.buckets).get(name).cloned().ok_or(Refused::NoBucket)
+    pub(crate) fn bucket(&self, name: &str) -> Result<Arc<StoredBucket>, StoreError> {
+        read(&self.buckets).get(name).cloned().ok_or(StoreError::NoBucket)
     }
 
     /// Returns the bucket to write to. If it doesn't exist and the configuration allows it, it is created.
-    pub(crate) fn bucket_to_write(&self, name: &str) -> Result<Arc<Bucket>, Refused> {
+    pub(crate) fn bucket_to_write(&self, name: &str) -> Result<Arc<StoredBucket>, StoreError> {
         match self.bucket(name) {
-            Err(Refused::NoBucket) if self.create_buckets => {
+            Err(StoreError::NoBucket) if self.create_buckets => {
                 match self.create_bucket_named(name) {
-                    Ok(()) | Err(Refused::BucketExists) => {}
+                    Ok(()) | Err(StoreError::BucketExists) => {}
                     Err(error) => return Err(error),
                 }
                 self.bucket(name)
@@ -328,32 +329,42 @@ impl Objects {
         }
     }
 
-    pub(crate) fn find(&self, bucket: &str, key: &str) -> Result<Arc<Object>, Refused> {
-        self.find_version(bucket, key, Which::Live)
+    pub(crate) fn find(&self, bucket: &str, key: &str) -> Result<Arc<Object>, StoreError> {
+        self.find_version(bucket, key, VersionSelector::Live)
     }
 
     /// Returns one version of an object.
-    pub(crate) fn find_version(&self, bucket: &str, key: &str, which: Which) -> Result<Arc<Object>, Refused> {
+    pub(crate) fn find_version(
+        &self,
+        bucket: &str,
+        key: &str,
+        which: VersionSelector,
+    ) -> Result<Arc<Object>, StoreError> {
         let bucket = self.bucket(bucket)?;
         let keys = read(&bucket.keys);
         match keys.find(key, which) {
-            Some(object) if object.standing.is_delete_marker => Err(Refused::DeleteMarker(object.clone())),
+            Some(object) if object.standing.is_delete_marker => Err(StoreError::DeleteMarker(object.clone())),
             Some(object) => Ok(object.clone()),
-            None if which != Which::Live => Err(Refused::NoObject),
+            None if which != VersionSelector::Live => Err(StoreError::NoObject),
             None => Err(match keys.noncurrent(key).last() {
-                Some(newest) if newest.standing.is_delete_marker => Refused::DeleteMarker(newest.clone()),
-                _ => Refused::NoObject,
+                Some(newest) if newest.standing.is_delete_marker => StoreError::DeleteMarker(newest.clone()),
+                _ => StoreError::NoObject,
             }),
         }
     }
 
-    pub(crate) fn list(&self, bucket: &str, query: &Query) -> Result<Page, Refused> {
+    pub(crate) fn list(&self, bucket: &str, query: &ListingQuery) -> Result<ListingPage, StoreError> {
         let bucket = self.bucket(bucket)?;
         Ok(listing::page(&read(&bucket.keys).live, query))
     }
 
     /// Returns a page of all versions.
-    pub(crate) fn list_versions(&self, bucket: &str, query: &Query, order: Order) -> Result<Page, Refused> {
+    pub(crate) fn list_versions(
+        &self,
+        bucket: &str,
+        query: &ListingQuery,
+        order: Order,
+    ) -> Result<ListingPage, StoreError> {
         let bucket = self.bucket(bucket)?;
         Ok(listing::page_of_versions(&read(&bucket.keys), query, order))
     }
@@ -364,8 +375,8 @@ impl Objects {
     }
 
     /// Returns the content of an existing object as the content of a new one. The bytes are shared, and not copied.
-    pub(crate) fn written_from(object: &Object) -> Written {
-        Written { content: object.content.clone(), sums: object.sums() }
+    pub(crate) fn written_from(object: &Object) -> WrittenContent {
+        WrittenContent { content: object.content.clone(), sums: object.sums() }
     }
 
     pub(crate) fn begin_upload(
@@ -374,11 +385,11 @@ impl Objects {
         key: &str,
         attributes: Attributes,
         checksum: Option<UploadChecksum>,
-    ) -> Result<Arc<Upload>, Refused> {
+    ) -> Result<Arc<OpenUpload>, StoreError> {
         let bucket = self.bucket_to_write(bucket)?;
         check_key(key)?;
-        admit(&bucket.settings(), &attributes.asked)?;
-        let upload = self.uploads.insert(Upload {
+        admit(&bucket.settings(), &attributes.options)?;
+        let upload = self.uploads.insert(OpenUpload {
             id: self.unguessable_id(),
             bucket: bucket.name.clone(),
             key: key.to_owned(),
@@ -387,7 +398,7 @@ impl Objects {
             initiated_us: now_us(),
             parts: Default::default(),
         })?;
-        upload.ok_or(Refused::TooManyUploads)
+        upload.ok_or(StoreError::TooManyUploads)
     }
 
     /// Returns a random id for an upload or a session. It must not be guessable, because everybody who knows it can
@@ -426,14 +437,14 @@ pub(crate) fn now_us() -> u64 {
 /// The maximum length of a key in bytes, in both services.
 const KEY_BYTES_MAX: usize = 1024;
 
-fn check_key(key: &str) -> Result<(), Refused> {
-    if key.len() > KEY_BYTES_MAX { Err(Refused::KeyTooLong) } else { Ok(()) }
+fn check_key(key: &str) -> Result<(), StoreError> {
+    if key.len() > KEY_BYTES_MAX { Err(StoreError::KeyTooLong) } else { Ok(()) }
 }
 
 /// Returns an error if a request sets a retention or a legal hold in a bucket without locks.
-fn admit(settings: &BucketSettings, asked: &asked::Asked) -> Result<(), Refused> {
-    let is_locked = asked.retention.is_some() || asked.legal_hold.is_some();
-    if is_locked && !settings.locks { Err(Refused::NoLocks) } else { Ok(()) }
+fn admit(settings: &BucketSettings, options: &options::ObjectOptions) -> Result<(), StoreError> {
+    let is_locked = options.retention.is_some() || options.legal_hold.is_some();
+    if is_locked && !settings.locks { Err(StoreError::NoLocks) } else { Ok(()) }
 }
 
 /// Returns true if a bucket's name can be used. With a store on disk it is also a folder's name, so it must not lead to
@@ -564,7 +575,7 @@ mod tests {
     fn an_unfinished_write_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let store = Objects::open(&Storage::Disk(folder.path().to_owned()), false, false).unwrap();
-        let wanted = Wanted { md5_bytes_max: 0, crc64nvme: false, extra: None };
+        let wanted = WantedChecksums { md5_bytes_max: 0, crc64nvme: false, extra: None };
         let mut writer = store.writer(wanted, None);
         writer.write(b"half").unwrap();
         drop(writer);

@@ -21,8 +21,8 @@ use crate::verb::Verb;
 
 /// The destination of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Route {
-    pub(crate) call: Call,
+pub(crate) struct RequestRoute {
+    pub(crate) call: Api,
     pub(crate) verb: Verb,
     /// The bucket. It is empty if the request names none.
     pub(crate) bucket: String,
@@ -32,15 +32,15 @@ pub(crate) struct Route {
 
 /// The API that a request uses and, for the JSON API, the resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Call {
-    Json(Resource),
+pub(crate) enum Api {
+    Json(JsonResource),
     Xml,
     S3,
 }
 
-/// The resource of a JSON API path. Bucket and object are in the [`Route`].
+/// The resource of a JSON API path. Bucket and object are in the [`RequestRoute`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub(crate) enum JsonResource {
     Buckets,
     Bucket,
     /// `/b/{bucket}/lockRetentionPolicy`.
@@ -100,9 +100,9 @@ pub(crate) enum FolderCall {
     Operation(String),
 }
 
-impl Route {
+impl RequestRoute {
     /// Parses the head of a request.
-    pub(crate) fn of(head: &Parts, query: &Query) -> Route {
+    pub(crate) fn of(head: &Parts, query: &Query) -> RequestRoute {
         let path = head.uri.path();
         let host = host(&head.headers, head.uri.host());
         if let Some(bucket) = host.as_deref().and_then(bucket_of_host)
@@ -110,10 +110,10 @@ impl Route {
         {
             let key = decode(path.strip_prefix('/').unwrap_or(path));
             let verb = object_verb(head, query, bucket, &key);
-            return Route { call: dialect(head, query), verb, bucket: bucket.to_owned(), key };
+            return RequestRoute { call: dialect(head, query), verb, bucket: bucket.to_owned(), key };
         }
         if path == "/batch" || path.starts_with("/batch/") {
-            return Route::json(Resource::Batch, Verb::Batch, "", "");
+            return RequestRoute::json(JsonResource::Batch, Verb::Batch, "", "");
         }
         let upload = path.strip_prefix("/upload").or_else(|| path.strip_prefix("/resumable/upload"));
         let rest = upload.or_else(|| path.strip_prefix("/download")).unwrap_or(path);
@@ -132,7 +132,7 @@ impl Route {
         let (bucket, key) = path.split_once('/').unwrap_or((path, ""));
         let (bucket, key) = (decode(bucket), decode(key));
         let verb = object_verb(head, query, &bucket, &key);
-        Route { call, verb, bucket, key }
+        RequestRoute { call, verb, bucket, key }
     }
 
     /// Returns the key with which `key=` in a fault rule is compared. For a copy it is the destination's key, even if
@@ -140,16 +140,18 @@ impl Route {
     /// prefix.
     pub(crate) fn fault_key<'a>(&'a self, query: &'a Query) -> &'a str {
         match &self.call {
-            Call::Json(
-                Resource::Rewrite { key, .. } | Resource::Copy { key, .. } | Resource::Move { key },
+            Api::Json(
+                JsonResource::Rewrite { key, .. }
+                | JsonResource::Copy { key, .. }
+                | JsonResource::Move { key },
             ) => key,
             _ if self.verb == Verb::List => query.value("prefix").unwrap_or_default(),
             _ => &self.key,
         }
     }
 
-    fn json(resource: Resource, verb: Verb, bucket: &str, key: &str) -> Route {
-        Route { call: Call::Json(resource), verb, bucket: decode(bucket), key: decode(key) }
+    fn json(resource: JsonResource, verb: Verb, bucket: &str, key: &str) -> RequestRoute {
+        RequestRoute { call: Api::Json(resource), verb, bucket: decode(bucket), key: decode(key) }
     }
 }
 
@@ -192,32 +194,34 @@ fn is_json_path(path: &str) -> bool {
 }
 
 /// Returns the dialect of a request outside the JSON API.
-fn dialect(head: &Parts, query: &Query) -> Call {
+fn dialect(head: &Parts, query: &Query) -> Api {
     match query.is_signed_by_google() || speaks_gcs_xml(&head.headers, head.uri.host()) {
-        true => Call::Xml,
-        false => Call::S3,
+        true => Api::Xml,
+        false => Api::S3,
     }
 }
 
-fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
+fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> RequestRoute {
     // A key is a single segment of the path, with its slashes percent-encoded. Some clients don't encode the slashes.
     // So if nothing else fits, the rest of the path is the key.
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let method = &head.method;
     match segments.as_slice() {
-        ["b"] | ["b", ""] => Route::json(Resource::Buckets, Verb::Bucket, "", ""),
-        ["b", bucket] => Route::json(Resource::Bucket, Verb::Bucket, bucket, ""),
-        ["b", bucket, "storageLayout"] => Route::json(Resource::StorageLayout, Verb::Bucket, bucket, ""),
+        ["b"] | ["b", ""] => RequestRoute::json(JsonResource::Buckets, Verb::Bucket, "", ""),
+        ["b", bucket] => RequestRoute::json(JsonResource::Bucket, Verb::Bucket, bucket, ""),
+        ["b", bucket, "storageLayout"] => {
+            RequestRoute::json(JsonResource::StorageLayout, Verb::Bucket, bucket, "")
+        }
         ["b", bucket, "lockRetentionPolicy"] => {
-            Route::json(Resource::LockRetentionPolicy, Verb::Bucket, bucket, "")
+            RequestRoute::json(JsonResource::LockRetentionPolicy, Verb::Bucket, bucket, "")
         }
         ["b", bucket, "managedFolders", _, "iam"]
         | ["b", bucket, "managedFolders", _, "iam", "testPermissions"] => {
-            Route::json(Resource::Lacking("iam of managed folders"), Verb::Bucket, bucket, "")
+            RequestRoute::json(JsonResource::Lacking("iam of managed folders"), Verb::Bucket, bucket, "")
         }
         ["b", bucket, "managedFolders", name @ ..] => {
             let name = (!name.is_empty()).then(|| decode(&name.join("/")));
-            Route::json(Resource::ManagedFolders { name }, Verb::Bucket, bucket, "")
+            RequestRoute::json(JsonResource::ManagedFolders { name }, Verb::Bucket, bucket, "")
         }
         ["b", bucket, "folders"] => folders(bucket, FolderCall::All),
         ["b", bucket, "folders", name] => folders(bucket, FolderCall::One(decode(name))),
@@ -230,52 +234,59 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
         ["b", bucket, "operations", id] if *method == Method::GET => {
             folders(bucket, FolderCall::Operation(decode(id)))
         }
-        ["b", bucket, "iam"] => Route::json(Resource::Iam, Verb::Bucket, bucket, ""),
+        ["b", bucket, "iam"] => RequestRoute::json(JsonResource::Iam, Verb::Bucket, bucket, ""),
         ["b", bucket, "iam", "testPermissions"] => {
-            Route::json(Resource::TestPermissions, Verb::Bucket, bucket, "")
+            RequestRoute::json(JsonResource::TestPermissions, Verb::Bucket, bucket, "")
         }
-        ["projects", _, "serviceAccount"] => Route::json(Resource::ServiceAccount, Verb::Bucket, "", ""),
-        ["projects", _, "hmacKeys", ..] => Route::json(Resource::Lacking("hmacKeys"), Verb::Bucket, "", ""),
-        ["channels", "stop"] => Route::json(Resource::Lacking("channels"), Verb::Bucket, "", ""),
-        ["b", bucket, name, ..] if lacking(name).is_some() => {
-            Route::json(Resource::Lacking(lacking(name).unwrap_or_default()), Verb::Bucket, bucket, "")
+        ["projects", _, "serviceAccount"] => {
+            RequestRoute::json(JsonResource::ServiceAccount, Verb::Bucket, "", "")
         }
+        ["projects", _, "hmacKeys", ..] => {
+            RequestRoute::json(JsonResource::Lacking("hmacKeys"), Verb::Bucket, "", "")
+        }
+        ["channels", "stop"] => RequestRoute::json(JsonResource::Lacking("channels"), Verb::Bucket, "", ""),
+        ["b", bucket, name, ..] if lacking(name).is_some() => RequestRoute::json(
+            JsonResource::Lacking(lacking(name).unwrap_or_default()),
+            Verb::Bucket,
+            bucket,
+            "",
+        ),
         ["b", bucket, "o", "bulkRestore" | "watch"] if *method == Method::POST => {
-            Route::json(Resource::Lacking("bulkRestore and watch"), Verb::Bucket, bucket, "")
+            RequestRoute::json(JsonResource::Lacking("bulkRestore and watch"), Verb::Bucket, bucket, "")
         }
         ["b", bucket, "o", key, "restore"] if *method == Method::POST => {
-            Route::json(Resource::Restore, Verb::Other, bucket, key)
+            RequestRoute::json(JsonResource::Restore, Verb::Other, bucket, key)
         }
         // With `alt`, the request reads the content of an object whose key ends in `/iam` and isn't encoded.
         ["b", bucket, "o", key, "iam"] if query.value("alt").is_none() => {
-            Route::json(Resource::Iam, Verb::Other, bucket, key)
+            RequestRoute::json(JsonResource::Iam, Verb::Other, bucket, key)
         }
         ["b", bucket, "o", key, "iam", "testPermissions"] => {
-            Route::json(Resource::TestPermissions, Verb::Other, bucket, key)
+            RequestRoute::json(JsonResource::TestPermissions, Verb::Other, bucket, key)
         }
         ["b", bucket, "o", key, "acl", ..] if query.value("alt").is_none() => {
-            Route::json(Resource::Lacking("acl"), Verb::Other, bucket, key)
+            RequestRoute::json(JsonResource::Lacking("acl"), Verb::Other, bucket, key)
         }
         ["b", bucket, "o"] if upload => upload_route(bucket, method, &head.headers, query),
         ["b", bucket, "o"] => {
             let verb = if *method == Method::GET { Verb::List } else { Verb::Other };
-            Route::json(Resource::Objects, verb, bucket, "")
+            RequestRoute::json(JsonResource::Objects, verb, bucket, "")
         }
         ["b", bucket, "o", key, "compose"] if *method == Method::POST => {
-            Route::json(Resource::Compose, Verb::Compose, bucket, key)
+            RequestRoute::json(JsonResource::Compose, Verb::Compose, bucket, key)
         }
         ["b", bucket, "o", key, kind @ ("rewriteTo" | "copyTo"), "b", to_bucket, "o", to @ ..]
             if !to.is_empty() =>
         {
             let (to_bucket, to) = (decode(to_bucket), decode(&to.join("/")));
             let resource = match *kind {
-                "copyTo" => Resource::Copy { bucket: to_bucket, key: to },
-                _ => Resource::Rewrite { bucket: to_bucket, key: to },
+                "copyTo" => JsonResource::Copy { bucket: to_bucket, key: to },
+                _ => JsonResource::Rewrite { bucket: to_bucket, key: to },
             };
-            Route::json(resource, Verb::Copy, bucket, key)
+            RequestRoute::json(resource, Verb::Copy, bucket, key)
         }
         ["b", bucket, "o", key, "moveTo", "o", to @ ..] if !to.is_empty() && *method == Method::POST => {
-            Route::json(Resource::Move { key: decode(&to.join("/")) }, Verb::Copy, bucket, key)
+            RequestRoute::json(JsonResource::Move { key: decode(&to.join("/")) }, Verb::Copy, bucket, key)
         }
         ["b", bucket, "o", key @ ..] => {
             let verb = match *method {
@@ -285,15 +296,15 @@ fn json(path: &str, upload: bool, head: &Parts, query: &Query) -> Route {
                 Method::PATCH | Method::PUT => Verb::Patch,
                 _ => Verb::Other,
             };
-            Route::json(Resource::Object, verb, bucket, &key.join("/"))
+            RequestRoute::json(JsonResource::Object, verb, bucket, &key.join("/"))
         }
-        _ => Route::json(Resource::Unknown, Verb::Other, "", ""),
+        _ => RequestRoute::json(JsonResource::Unknown, Verb::Other, "", ""),
     }
 }
 
-fn folders(bucket: &str, call: FolderCall) -> Route {
+fn folders(bucket: &str, call: FolderCall) -> RequestRoute {
     let verb = if matches!(call, FolderCall::Rename(..)) { Verb::Copy } else { Verb::Bucket };
-    Route::json(Resource::Folders(call), verb, bucket, "")
+    RequestRoute::json(JsonResource::Folders(call), verb, bucket, "")
 }
 
 /// Returns the name of a bucket's subresource that this store lacks.
@@ -310,7 +321,7 @@ fn lacking(name: &str) -> Option<&'static str> {
     LACKING.into_iter().find(|known| *known == name)
 }
 
-fn upload_route(bucket: &str, method: &Method, headers: &HeaderMap, query: &Query) -> Route {
+fn upload_route(bucket: &str, method: &Method, headers: &HeaderMap, query: &Query) -> RequestRoute {
     let asks_only = || {
         let range = headers.get(http::header::CONTENT_RANGE).and_then(|value| value.to_str().ok());
         range.is_some_and(|range| range.trim_start_matches("bytes").trim().starts_with('*'))
@@ -326,7 +337,7 @@ fn upload_route(bucket: &str, method: &Method, headers: &HeaderMap, query: &Quer
         Method::DELETE => Verb::Abort,
         _ => Verb::Other,
     };
-    let mut route = Route::json(Resource::Upload, verb, bucket, "");
+    let mut route = RequestRoute::json(JsonResource::Upload, verb, bucket, "");
     route.key = query.value("name").unwrap_or_default().to_owned();
     route
 }
@@ -387,7 +398,7 @@ mod tests {
 
     use super::*;
 
-    fn route(method: &str, uri: &str, headers: &[(&str, &str)]) -> Route {
+    fn route(method: &str, uri: &str, headers: &[(&str, &str)]) -> RequestRoute {
         asked(method, uri, headers).0
     }
 
@@ -396,40 +407,40 @@ mod tests {
         route.fault_key(&query).to_owned()
     }
 
-    fn asked(method: &str, uri: &str, headers: &[(&str, &str)]) -> (Route, Query) {
+    fn asked(method: &str, uri: &str, headers: &[(&str, &str)]) -> (RequestRoute, Query) {
         let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let head = request.body(()).unwrap().into_parts().0;
         let query = Query::parse(head.uri.query());
-        (Route::of(&head, &query), query)
+        (RequestRoute::of(&head, &query), query)
     }
 
-    fn json(method: &str, uri: &str) -> (Resource, Verb, String) {
+    fn json(method: &str, uri: &str) -> (JsonResource, Verb, String) {
         let route = route(method, uri, &[]);
-        let Call::Json(resource) = route.call else { panic!("{uri} is not JSON") };
+        let Api::Json(resource) = route.call else { panic!("{uri} is not JSON") };
         (resource, route.verb, route.key)
     }
 
     #[test]
     fn json_paths_name_their_resource_and_verb() {
-        let object = |key: &str, verb| (Resource::Object, verb, key.to_owned());
+        let object = |key: &str, verb| (JsonResource::Object, verb, key.to_owned());
         assert_eq!(json("GET", "/storage/v1/b/x/o/a%2Fb?alt=media"), object("a/b", Verb::Get));
         assert_eq!(json("GET", "/download/storage/v1/b/x/o/a%2F%2Fb?alt=media"), object("a//b", Verb::Get));
         assert_eq!(json("GET", "/storage/v1/b/x/o/a%2520b"), object("a%20b", Verb::Head));
         assert_eq!(json("DELETE", "/storage/v1/b/x/o/compose"), object("compose", Verb::Delete));
         assert_eq!(json("GET", "/storage/v1/b/x/o").1, Verb::List);
-        assert_eq!(json("POST", "/storage/v1/b/x/o/k/compose").0, Resource::Compose);
-        let copied = Resource::Rewrite { bucket: "y".to_owned(), key: "c/d".to_owned() };
+        assert_eq!(json("POST", "/storage/v1/b/x/o/k/compose").0, JsonResource::Compose);
+        let copied = JsonResource::Rewrite { bucket: "y".to_owned(), key: "c/d".to_owned() };
         assert_eq!(json("POST", "/storage/v1/b/x/o/a/rewriteTo/b/y/o/c%2Fd").0, copied);
-        assert_eq!(json("POST", "/storage/v1/b?project=p").0, Resource::Buckets);
+        assert_eq!(json("POST", "/storage/v1/b?project=p").0, JsonResource::Buckets);
         assert_eq!(json("POST", "/batch/storage/v1").1, Verb::Batch);
-        assert_eq!(json("GET", "/storage/v1/nothing").0, Resource::Unknown);
-        let moved = Resource::Move { key: "c/d".to_owned() };
+        assert_eq!(json("GET", "/storage/v1/nothing").0, JsonResource::Unknown);
+        let moved = JsonResource::Move { key: "c/d".to_owned() };
         assert_eq!(json("POST", "/storage/v1/b/x/o/a/moveTo/o/c%2Fd").0, moved);
-        assert_eq!(json("GET", "/storage/v1/b/x/storageLayout").0, Resource::StorageLayout);
-        let folder = Resource::ManagedFolders { name: Some("a/".to_owned()) };
+        assert_eq!(json("GET", "/storage/v1/b/x/storageLayout").0, JsonResource::StorageLayout);
+        let folder = JsonResource::ManagedFolders { name: Some("a/".to_owned()) };
         assert_eq!(json("DELETE", "/storage/v1/b/x/managedFolders/a%2F").0, folder);
     }
 
@@ -459,12 +470,12 @@ mod tests {
 
     #[test]
     fn paths_without_their_version_are_json_unless_s3_asks() {
-        assert_eq!(json("GET", "/b/x/o/k?alt=media"), (Resource::Object, Verb::Get, "k".to_owned()));
-        assert_eq!(json("GET", "/b?project=p").0, Resource::Buckets);
-        assert_eq!(route("GET", "/b/k", &[("x-amz-date", "20261122T000000Z")]).call, Call::S3);
-        assert_eq!(route("GET", "/b/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Call::S3);
-        assert_eq!(route("GET", "/b/k?X-Amz-Algorithm=AWS4-HMAC-SHA256", &[]).call, Call::S3);
-        assert_eq!(route("GET", "/bb/k", &[]).call, Call::S3);
+        assert_eq!(json("GET", "/b/x/o/k?alt=media"), (JsonResource::Object, Verb::Get, "k".to_owned()));
+        assert_eq!(json("GET", "/b?project=p").0, JsonResource::Buckets);
+        assert_eq!(route("GET", "/b/k", &[("x-amz-date", "20261122T000000Z")]).call, Api::S3);
+        assert_eq!(route("GET", "/b/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Api::S3);
+        assert_eq!(route("GET", "/b/k?X-Amz-Algorithm=AWS4-HMAC-SHA256", &[]).call, Api::S3);
+        assert_eq!(route("GET", "/bb/k", &[]).call, Api::S3);
     }
 
     #[test]
@@ -489,12 +500,12 @@ mod tests {
             let route = route("GET", uri, &[("host", host)]);
             (route.call, route.bucket, route.key, route.verb)
         };
-        let s3 = |key: &str, verb| (Call::S3, "b".to_owned(), key.to_owned(), verb);
+        let s3 = |key: &str, verb| (Api::S3, "b".to_owned(), key.to_owned(), verb);
         assert_eq!(of("/x/y%2Fz", "b.localhost:1"), s3("x/y/z", Verb::Get));
         assert_eq!(of("/?list-type=2", "b.s3.amazonaws.com"), s3("", Verb::List));
         assert_eq!(of("/storage/v1/b/x", "b.s3.amazonaws.com"), s3("storage/v1/b/x", Verb::Get));
-        assert_eq!(of("/storage/v1/b/x", "b.localhost").0, Call::Json(Resource::Bucket));
-        assert_eq!(of("/k", "b.storage.googleapis.com").0, Call::Xml);
+        assert_eq!(of("/storage/v1/b/x", "b.localhost").0, Api::Json(JsonResource::Bucket));
+        assert_eq!(of("/k", "b.storage.googleapis.com").0, Api::Xml);
     }
 
     #[test]
@@ -513,14 +524,14 @@ mod tests {
 
     #[test]
     fn the_same_path_is_gcs_xml_or_s3_by_its_headers() {
-        assert_eq!(route("GET", "/bin/k", &[]).call, Call::S3);
-        assert_eq!(route("GET", "/bin/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Call::S3);
-        assert_eq!(route("GET", "/bin/k", &[("authorization", "Bearer t")]).call, Call::Xml);
-        assert_eq!(route("GET", "/bin/k", &[("authorization", "Bearer ")]).call, Call::Xml);
-        assert_eq!(route("PUT", "/bin/k", &[("x-goog-hash", "crc32c=AAAAAA==")]).call, Call::Xml);
-        assert_eq!(route("GET", "/bin/k", &[("host", "storage.googleapis.com:443")]).call, Call::Xml);
-        assert_eq!(route("GET", "/bin/k?X-Goog-Algorithm=GOOG4-RSA-SHA256", &[]).call, Call::Xml);
-        assert_eq!(route("GET", "/storage/v10/k", &[]).call, Call::S3);
+        assert_eq!(route("GET", "/bin/k", &[]).call, Api::S3);
+        assert_eq!(route("GET", "/bin/k", &[("authorization", "AWS4-HMAC-SHA256 x")]).call, Api::S3);
+        assert_eq!(route("GET", "/bin/k", &[("authorization", "Bearer t")]).call, Api::Xml);
+        assert_eq!(route("GET", "/bin/k", &[("authorization", "Bearer ")]).call, Api::Xml);
+        assert_eq!(route("PUT", "/bin/k", &[("x-goog-hash", "crc32c=AAAAAA==")]).call, Api::Xml);
+        assert_eq!(route("GET", "/bin/k", &[("host", "storage.googleapis.com:443")]).call, Api::Xml);
+        assert_eq!(route("GET", "/bin/k?X-Goog-Algorithm=GOOG4-RSA-SHA256", &[]).call, Api::Xml);
+        assert_eq!(route("GET", "/storage/v10/k", &[]).call, Api::S3);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! submodules implement the operations.
 
 mod acl;
+mod ambiguous;
 mod archive;
-mod asked;
 mod attributes;
 mod bucket_settings;
 mod buckets;
@@ -21,6 +21,7 @@ mod get;
 mod list;
 mod multipart;
 mod object_lock;
+mod object_options;
 mod put;
 mod refusals;
 pub(crate) mod region;
@@ -29,7 +30,6 @@ mod signature;
 mod subresources;
 mod tagging;
 mod unenforced;
-mod unmarked;
 mod versions;
 
 use std::sync::Arc;
@@ -47,20 +47,20 @@ use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{RequestBody, ResponseBody, aws_chunked};
 use crate::config::S3Config;
-use crate::fault::draws::Draws;
+use crate::fault::injector::FaultInjector;
 use crate::habits::Habits;
-use crate::objects::access_list::ACCOUNT;
 use crate::objects::disk::is_full;
-use crate::objects::precondition::Failed;
-use crate::objects::{Objects, Refused, usable_bucket_name};
+use crate::objects::options::ACCOUNT;
+use crate::objects::precondition::FailedCondition;
+use crate::objects::{Objects, StoreError, usable_bucket_name};
 use crate::query::Query;
 use crate::route;
-use checksums::Announced;
+use checksums::AnnouncedChecksums;
 use completions::Completions;
-use error_document::About;
+use error_document::ErrorContext;
 
 /// The store in the S3 dialect.
-struct Dialect {
+struct S3Dialect {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
@@ -69,21 +69,21 @@ struct Dialect {
     completions: Completions,
 }
 
-impl Dialect {
+impl S3Dialect {
     /// Returns true if answers to reads have checksums.
     fn tells_checksums(&self) -> bool {
         self.config.checksums && self.habits.checksums
     }
 
     /// Returns the checksums that a request announces, or none if the imitated service ignores them.
-    fn announced(&self, headers: &http::HeaderMap) -> S3Result<Announced> {
-        let announced = Announced::in_headers(headers)?;
-        Ok(if self.habits.checksums { announced } else { Announced { checksum: None, ..announced } })
+    fn announced(&self, headers: &http::HeaderMap) -> S3Result<AnnouncedChecksums> {
+        let announced = AnnouncedChecksums::in_headers(headers)?;
+        Ok(if self.habits.checksums { announced } else { AnnouncedChecksums { checksum: None, ..announced } })
     }
 }
 
 /// The state that all requests of the dialect share.
-pub(crate) struct State {
+pub(crate) struct S3State {
     service: S3Service,
     objects: Arc<Objects>,
     config: S3Config,
@@ -91,20 +91,20 @@ pub(crate) struct State {
     /// True if the server stores and returns access control lists, policies and lifecycles without enforcing them.
     accept_unenforced: bool,
     /// The number of temporary redirects so far, for each bucket in another region.
-    redirected: region::Redirected,
-    pub(crate) sessions: session::Sessions,
-    draws: Arc<Draws>,
+    redirected: region::RedirectCounts,
+    pub(crate) sessions: session::DirectorySessions,
+    draws: Arc<FaultInjector>,
 }
 
-impl State {
+impl S3State {
     pub(crate) fn new(
         objects: &Arc<Objects>,
         config: S3Config,
         habits: &Habits,
         accept_unenforced: bool,
-        draws: &Arc<Draws>,
-    ) -> State {
-        State {
+        draws: &Arc<FaultInjector>,
+    ) -> S3State {
+        S3State {
             service: service(objects, &config, habits, accept_unenforced),
             objects: objects.clone(),
             config,
@@ -121,12 +121,12 @@ impl State {
 fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits, accept_unenforced: bool) -> S3Service {
     let (objects, config_of, habits) = (objects.clone(), config.clone(), habits.clone());
     let completions = Completions::default();
-    let dialect = Dialect { objects, config: config_of, habits, accept_unenforced, completions };
+    let dialect = S3Dialect { objects, config: config_of, habits, accept_unenforced, completions };
     let mut builder = S3ServiceBuilder::new(dialect);
-    builder.set_auth(OneKey(config.clone()));
-    builder.set_host(Hosts);
-    builder.set_access(Everyone);
-    builder.set_validation(Names);
+    builder.set_auth(SingleKey(config.clone()));
+    builder.set_host(BucketHosts);
+    builder.set_access(OpenAccess);
+    builder.set_validation(BucketNames);
     let mut limits = s3s::config::S3Config::default();
     limits.post_object_max_file_size = forms::FILE_BYTES_MAX;
     if config.clock_ahead_s != 0 {
@@ -140,7 +140,7 @@ fn service(objects: &Arc<Objects>, config: &S3Config, habits: &Habits, accept_un
 
 /// Answers one S3 request.
 pub(crate) async fn answer(
-    state: &State,
+    state: &S3State,
     request: Request<RequestBody>,
     bucket: &str,
     key: &str,
@@ -150,7 +150,7 @@ pub(crate) async fn answer(
         error_document::drop_malformed_range(&mut head.headers);
     }
     clock::complete(&mut head.headers);
-    let about = About::of(&head, bucket, key);
+    let about = ErrorContext::of(&head, bucket, key);
     let answer = answer_incomplete(state, Request::from_parts(head, body), bucket, key).await;
     // Clients recognise S3 by this header, because other web servers send ETags too.
     let id = format!("{:016X}", REQUESTS.fetch_add(1, Ordering::Relaxed));
@@ -164,12 +164,12 @@ pub(crate) async fn answer(
 
 /// Answers one S3 request. If the answer is an error, [`answer`] adds the elements that all errors have.
 async fn answer_incomplete(
-    state: &State,
+    state: &S3State,
     request: Request<RequestBody>,
     bucket: &str,
     key: &str,
 ) -> Response<ResponseBody> {
-    let anonymous = unmarked::is(request.uri(), request.headers());
+    let anonymous = ambiguous::is(request.uri(), request.headers());
     let refusal = clock::refusal(&state.config, request.uri(), request.headers())
         .or_else(|| clock::expired(&state.config, request.headers()));
     if let Some(mut refusal) = refusal {
@@ -209,7 +209,7 @@ async fn answer_incomplete(
     }
     clock::show(&state.config, answer.headers_mut());
     if anonymous {
-        unmarked::tell(&mut answer);
+        ambiguous::tell(&mut answer);
     }
     answer.headers_mut().insert(http::header::SERVER, HeaderValue::from_static(state.habits.server));
     answer
@@ -217,7 +217,7 @@ async fn answer_incomplete(
 
 /// Checks a request and carries it out.
 async fn called(
-    state: &State,
+    state: &S3State,
     request: Request<RequestBody>,
     bucket: &str,
     key: &str,
@@ -329,10 +329,10 @@ fn error_document_with(
 }
 
 /// Knows the only access key of the server.
-struct OneKey(S3Config);
+struct SingleKey(S3Config);
 
 #[async_trait::async_trait]
-impl S3Auth for OneKey {
+impl S3Auth for SingleKey {
     async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
         match access_key == self.0.access_key {
             true => Ok(SecretKey::from(self.0.secret_key.clone())),
@@ -345,9 +345,9 @@ impl S3Auth for OneKey {
 }
 
 /// Finds the bucket in the host name, or else leaves it in the path.
-struct Hosts;
+struct BucketHosts;
 
-impl S3Host for Hosts {
+impl S3Host for BucketHosts {
     fn parse_host_header<'a>(&'a self, host: &'a str) -> S3Result<VirtualHost<'a>> {
         Ok(match route::bucket_of_host(host) {
             Some(bucket) => VirtualHost::new(host).with_bucket(bucket),
@@ -358,47 +358,49 @@ impl S3Host for Hosts {
 
 /// Permits every request. `s3s` verifies signatures, but unsigned requests are accepted too, because this is a demo
 /// store.
-struct Everyone;
+struct OpenAccess;
 
 #[async_trait::async_trait]
-impl S3Access for Everyone {
+impl S3Access for OpenAccess {
     async fn check(&self, _context: &mut S3AccessContext<'_>) -> S3Result<()> {
         Ok(())
     }
 }
 
 /// The store's own rule for bucket names, so that both dialects accept the same ones.
-struct Names;
+struct BucketNames;
 
-impl NameValidation for Names {
+impl NameValidation for BucketNames {
     fn validate_bucket_name(&self, name: &str) -> bool {
         usable_bucket_name(name)
     }
 }
 
 /// Converts an error of the store into S3's error.
-fn refusal(refused: Refused) -> S3Error {
+fn refusal(refused: StoreError) -> S3Error {
     match refused {
-        Refused::NoBucket => s3_error!(NoSuchBucket, "The specified bucket does not exist"),
-        Refused::NoObject | Refused::DeleteMarker(_) => {
+        StoreError::NoBucket => s3_error!(NoSuchBucket, "The specified bucket does not exist"),
+        StoreError::NoObject | StoreError::DeleteMarker(_) => {
             s3_error!(NoSuchKey, "The specified key does not exist.")
         }
-        Refused::BucketExists => s3_error!(
+        StoreError::BucketExists => s3_error!(
             BucketAlreadyOwnedByYou,
             "Your previous request to create the named bucket succeeded and you already own it."
         ),
-        Refused::BucketNotEmpty => s3_error!(BucketNotEmpty, "The bucket you tried to delete is not empty"),
-        Refused::BadBucketName => s3_error!(InvalidBucketName, "The specified bucket is not valid."),
-        Refused::KeyTooLong => s3_error!(KeyTooLongError, "Your key is too long"),
-        Refused::Precondition(_) => {
+        StoreError::BucketNotEmpty => {
+            s3_error!(BucketNotEmpty, "The bucket you tried to delete is not empty")
+        }
+        StoreError::BadBucketName => s3_error!(InvalidBucketName, "The specified bucket is not valid."),
+        StoreError::KeyTooLong => s3_error!(KeyTooLongError, "Your key is too long"),
+        StoreError::Precondition(_) => {
             s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold")
         }
-        Refused::Protected(_) => object_lock::protected(),
-        Refused::NoLocks => s3_error!(InvalidRequest, "Bucket is missing ObjectLockConfiguration"),
-        Refused::TooManyUploads => {
+        StoreError::Protected(_) => object_lock::protected(),
+        StoreError::NoLocks => s3_error!(InvalidRequest, "Bucket is missing ObjectLockConfiguration"),
+        StoreError::TooManyUploads => {
             s3_error!(SlowDown, "Too many uploads are unfinished")
         }
-        Refused::Io(error) => storage_error(error),
+        StoreError::Io(error) => storage_error(error),
     }
 }
 
@@ -417,9 +419,9 @@ fn storage_error(error: std::io::Error) -> S3Error {
 
 /// Returns the error for a read that the store refused. It is 304 if the object is still in the state that the reader
 /// has.
-fn refusal_to_read(refused: Refused) -> S3Error {
+fn refusal_to_read(refused: StoreError) -> S3Error {
     match refused {
-        Refused::Precondition(Failed::NotMatch) => s3_error!(NotModified),
+        StoreError::Precondition(FailedCondition::NotMatch) => s3_error!(NotModified),
         other => refusal(other),
     }
 }
@@ -430,7 +432,7 @@ fn timestamp(us: u64) -> Timestamp {
 
 /// The list of operations. Each is implemented in its own file.
 #[async_trait::async_trait]
-impl S3 for Dialect {
+impl S3 for S3Dialect {
     async fn list_buckets(
         &self,
         request: S3Request<ListBucketsInput>,
@@ -741,10 +743,10 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_named_and_has_a_status_of_its_own() {
-        let full = refusal(Refused::Io(std::io::ErrorKind::StorageFull.into()));
+        let full = refusal(StoreError::Io(std::io::ErrorKind::StorageFull.into()));
         assert_eq!(full.status_code(), Some(StatusCode::INSUFFICIENT_STORAGE));
         assert!(full.message().is_some_and(|message| message.contains("no room left")));
-        let other = refusal(Refused::Io(std::io::ErrorKind::PermissionDenied.into()));
+        let other = refusal(StoreError::Io(std::io::ErrorKind::PermissionDenied.into()));
         assert_eq!(other.status_code(), Some(StatusCode::INTERNAL_SERVER_ERROR));
     }
 }

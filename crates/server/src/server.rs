@@ -12,15 +12,15 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
-use crate::counters::{Counters, Tally};
+use crate::counters::{LiveCounters, ServerCounters};
 use crate::fault::Faults;
-use crate::fault::draws::Draws;
-use crate::gcs::resumable::Sessions;
+use crate::fault::injector::FaultInjector;
+use crate::gcs::resumable::ResumableSessions;
 use crate::initial::{self, Initial};
 use crate::link;
 use crate::link::pump::Link;
-use crate::objects::{Objects, Refused};
-use crate::service::Shared;
+use crate::objects::{Objects, StoreError};
+use crate::service::ServerState;
 use crate::{Error, connection, gcs, s3, tls};
 
 /// The maximum number of connections that wait to be accepted. It is large, because the client of any further
@@ -35,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// A running server with its own threads. It stops when it is dropped, and closes its connections at once.
 pub struct Server {
     runtime: Option<Runtime>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     addr: SocketAddr,
     ca_pem: Option<String>,
 }
@@ -50,13 +50,13 @@ impl Server {
             Objects::reporting(&config.storage, config.create_buckets, config.versions, config.report)
                 .map_err(|error| Error::io(format!("opening the store ({:?})", config.storage), error))?;
         let objects = Arc::new(objects);
-        let sessions = Sessions::of(&objects)
+        let sessions = ResumableSessions::of(&objects)
             .map_err(|error| Error::io("reading the resumable sessions that the store has kept", error))?;
         let ready = match &config.tls {
             Some(tls) => Some(tls::prepare(tls, config.listen.ip(), config.h1_only)?),
             None => None,
         };
-        let path = link::Path::new(config.rtt, config.bandwidth, config.queue, config.loss);
+        let path = link::LinkPath::new(config.rtt, config.bandwidth, config.queue, config.loss);
         let threads = config
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from).min(2));
@@ -74,12 +74,12 @@ impl Server {
         let scheme = if ready.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", reachable(addr));
         let (acceptor, ca_pem) = ready.map_or((None, None), |ready| (Some(ready.acceptor), ready.ca_pem));
-        let tally = Arc::new(Tally::default());
-        let draws = Arc::new(Draws::new(config.faults, config.seed, &tally));
+        let tally = Arc::new(LiveCounters::default());
+        let draws = Arc::new(FaultInjector::new(config.faults, config.seed, &tally));
         let denied_buckets = Arc::new(config.denied_buckets);
-        let shared = Arc::new(Shared {
-            s3: s3::State::new(&objects, config.s3, &config.habits, config.accept_unenforced, &draws),
-            gcs: gcs::State {
+        let shared = Arc::new(ServerState {
+            s3: s3::S3State::new(&objects, config.s3, &config.habits, config.accept_unenforced, &draws),
+            gcs: gcs::GcsState {
                 objects,
                 sessions,
                 managed_folders: Default::default(),
@@ -132,8 +132,8 @@ impl Server {
     pub fn create_bucket(&self, name: &str) -> Result<(), Error> {
         self.initial().buckets.insert(name.to_owned());
         match self.shared.gcs.objects.create_bucket_named(name) {
-            Ok(()) | Err(Refused::BucketExists) => Ok(()),
-            Err(Refused::Io(error)) => Err(Error::io(format!("creating bucket {name}"), error)),
+            Ok(()) | Err(StoreError::BucketExists) => Ok(()),
+            Err(StoreError::Io(error)) => Err(Error::io(format!("creating bucket {name}"), error)),
             Err(_) => Err(Error::bucket_name(name)),
         }
     }
@@ -153,7 +153,7 @@ impl Server {
     }
 
     /// Returns the server's counters.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> ServerCounters {
         let lost = self.shared.link.as_ref().map_or(0, |link| link.segments_lost());
         self.shared.tally.snapshot(
             lost,
@@ -177,7 +177,7 @@ impl Server {
 
     /// Waits until `is_so` accepts the counters. `is_so` is called at each request and at each end of a connection.
     /// Returns false if `timeout` passes first. The call blocks the thread.
-    pub fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut(&Counters) -> bool) -> bool {
+    pub fn wait_until(&self, timeout: Duration, mut is_so: impl FnMut(&ServerCounters) -> bool) -> bool {
         self.shared.tally.wait_until(timeout, || is_so(&self.counters()))
     }
 
@@ -262,7 +262,7 @@ fn listen(addr: SocketAddr, holds_little: bool) -> std::io::Result<TcpListener> 
     socket.listen(BACKLOG)
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<ServerState>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {

@@ -13,21 +13,21 @@ use s3s::StdError;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-use crate::body::{Coming, Held, RequestBody, ResponseBody, UnderWay};
-use crate::counters::Tally;
+use crate::body::{DocumentBytes, IncomingDocument, RequestBody, ResponseBody, RunningRequest};
+use crate::counters::LiveCounters;
 use crate::cross_origin;
-use crate::fault::body::{Damage, Direction};
-use crate::fault::draws::Draws;
-use crate::fault::select::{BodyFault, Refusal};
+use crate::fault::body::{BodyDamage, BodyDirection};
+use crate::fault::injector::FaultInjector;
+use crate::fault::select::{BodyFault, FaultStatus};
 use crate::gcs;
-use crate::gcs::answer::Problem;
+use crate::gcs::answer::ApiError;
 use crate::habits::Habits;
 use crate::initial::Initial;
 use crate::length;
 use crate::link::pump::Link;
 use crate::objects::Objects;
 use crate::query::Query;
-use crate::route::{Call, Route};
+use crate::route::{Api, RequestRoute};
 use crate::s3;
 use crate::socket::Control;
 use crate::verb::Verb;
@@ -37,15 +37,15 @@ use crate::wrong_answer;
 const DRAIN_BYTES_MAX: u64 = 1 << 20;
 
 /// The state that all connections of a server share.
-pub(crate) struct Shared {
-    pub(crate) gcs: gcs::State,
-    pub(crate) s3: s3::State,
+pub(crate) struct ServerState {
+    pub(crate) gcs: gcs::GcsState,
+    pub(crate) s3: s3::S3State,
     pub(crate) habits: Habits,
     pub(crate) denied_buckets: Arc<BTreeSet<String>>,
     /// The content that a reset restores.
     pub(crate) initial: Mutex<Initial>,
-    pub(crate) draws: Arc<Draws>,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) draws: Arc<FaultInjector>,
+    pub(crate) tally: Arc<LiveCounters>,
     pub(crate) link: Option<Arc<Link>>,
     pub(crate) rtt: Duration,
     pub(crate) connection_bandwidth: Option<u64>,
@@ -56,30 +56,30 @@ pub(crate) struct Shared {
     pub(crate) acceptor: Option<TlsAcceptor>,
     pub(crate) streams_max: Option<u32>,
     /// Counts the bytes of documents in memory, for all connections.
-    pub(crate) documents: Held,
+    pub(crate) documents: DocumentBytes,
 }
 
 /// The state of one connection that its requests share.
-pub(crate) struct Caller {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct ConnectionState {
+    pub(crate) shared: Arc<ServerState>,
     pub(crate) control: Arc<Control>,
     pub(crate) streams: Arc<AtomicU64>,
     /// Counts the bytes of this connection's documents in memory.
-    pub(crate) documents: Held,
+    pub(crate) documents: DocumentBytes,
     pub(crate) h2: bool,
 }
 
-impl Caller {
+impl ConnectionState {
     /// Answers one request. If it returns an error, the stream or connection is reset instead.
     pub(crate) async fn answer(
-        self: Arc<Caller>,
+        self: Arc<ConnectionState>,
         request: Request<Incoming>,
     ) -> Result<Response<ResponseBody>, StdError> {
         let shared = &self.shared;
-        let under_way = UnderWay::begin(&shared.tally, &self.streams);
+        let under_way = RunningRequest::begin(&shared.tally, &self.streams);
         let (mut head, body) = request.into_parts();
         let query = Query::parse(head.uri.query());
-        let route = Route::of(&head, &query);
+        let route = RequestRoute::of(&head, &query);
         let under_way = under_way.asking(route.verb);
         let mut effects = shared.draws.effects(route.verb, route.fault_key(&query));
         let is_head = head.method == http::Method::HEAD;
@@ -89,12 +89,13 @@ impl Caller {
             && (shared.habits.lengths_demanded || !has_ended);
         // The bytes of a document count towards the limits on memory until the answer is complete.
         let is_document = !has_ended && !route.verb.uploads();
-        let document = is_document.then(|| Arc::new(Coming::new(&shared.documents, &self.documents)));
+        let document =
+            is_document.then(|| Arc::new(IncomingDocument::new(&shared.documents, &self.documents)));
         if effects.fired == 0 {
             // The usual case: no fault applies to the request.
             let body = RequestBody::incoming(body, None).counted(document.clone());
             if lacks_length {
-                let answer = Box::pin(refuse(body, &route, Refusal::LENGTH_REQUIRED)).await;
+                let answer = Box::pin(refuse(body, &route, FaultStatus::LENGTH_REQUIRED)).await;
                 return Ok(answer.map(|body| body.with(None, under_way)));
             }
             // This future is boxed, because it is large. Otherwise hyper would move it several times before running it.
@@ -127,7 +128,15 @@ impl Caller {
         };
         let damage = |fault, direction, expected| {
             let replaced = Box::pin(shared.draws.replaced(effects.drawn));
-            Damage::new(fault, direction, expected, self.control.clone(), self.h2, reset.clone(), replaced)
+            BodyDamage::new(
+                fault,
+                direction,
+                expected,
+                self.control.clone(),
+                self.h2,
+                reset.clone(),
+                replaced,
+            )
         };
         if effects.replace {
             another_writer(&shared.gcs.objects, &route);
@@ -135,12 +144,14 @@ impl Caller {
         if let Some(fault) = effects.range {
             fault.befall(&mut head.headers);
         }
-        let request_damage =
-            effects.request.take().map(|fault| damage(fault, Direction::Request, announced(&head.headers)));
+        let request_damage = effects
+            .request
+            .take()
+            .map(|fault| damage(fault, BodyDirection::Request, announced(&head.headers)));
         let body = RequestBody::incoming(body, request_damage).counted(document.clone());
         let is_content = route.verb == Verb::Get;
         let refusal = effects.status.take().or_else(|| effects.throttled.then(|| throttle(&route.call)));
-        let refusal = refusal.or_else(|| lacks_length.then_some(Refusal::LENGTH_REQUIRED));
+        let refusal = refusal.or_else(|| lacks_length.then_some(FaultStatus::LENGTH_REQUIRED));
         let answer = match refusal {
             Some(refusal) => Box::pin(refuse(body, &route, refusal)).await,
             None => Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await,
@@ -167,7 +178,7 @@ impl Caller {
             response = response.or(broken);
         }
         let response_damage =
-            response.map(|fault| damage(fault, Direction::Response, announced(answer.headers())));
+            response.map(|fault| damage(fault, BodyDirection::Response, announced(answer.headers())));
         Ok(answer.map(|body| body.with(response_damage, under_way)))
     }
 
@@ -180,7 +191,7 @@ impl Caller {
 }
 
 /// Replaces the object of a request, as another writer would. If the object doesn't exist, nothing happens.
-fn another_writer(objects: &Objects, route: &Route) {
+fn another_writer(objects: &Objects, route: &RequestRoute) {
     if let Ok(mut bytes) = objects.read(&route.bucket, &route.key) {
         for byte in &mut bytes {
             *byte = !*byte;
@@ -208,23 +219,23 @@ fn shown(answer: Response<ResponseBody>, is_head: bool, is_last: bool) -> Respon
 
 /// Passes a request to its dialect.
 async fn dispatch(
-    shared: &Shared,
+    shared: &ServerState,
     request: Request<RequestBody>,
     query: Query,
-    route: Route,
+    route: RequestRoute,
 ) -> Response<ResponseBody> {
     if let Some(answer) = about_the_server(shared, &request) {
         return answer;
     }
     if shared.denied_buckets.contains(&route.bucket) {
-        return refuse(request.into_body(), &route, Refusal::status(403)).await;
+        return refuse(request.into_body(), &route, FaultStatus::status(403)).await;
     }
     let objects = shared.gcs.objects.clone();
     if *request.method() == Method::OPTIONS {
         return cross_origin::preflight(&objects, &route, request.headers());
     }
     let (head, body) = request.into_parts();
-    let asking = cross_origin::Asking::of(&head, &route);
+    let asking = cross_origin::CorsRequest::of(&head, &route);
     let mut answer = of_dialect(shared, Request::from_parts(head, body), query, route).await;
     if let Some(asking) = asking {
         asking.tell(&objects, answer.headers_mut());
@@ -234,7 +245,7 @@ async fn dispatch(
 
 /// Answers requests about the server itself: its health, and its reset. Their paths begin with `_`, as no bucket's name
 /// does.
-fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<Response<ResponseBody>> {
+fn about_the_server(shared: &ServerState, request: &Request<RequestBody>) -> Option<Response<ResponseBody>> {
     match (request.method(), request.uri().path()) {
         (&Method::GET | &Method::HEAD, "/_laneway/health") => {
             Some(gcs::answer::plain(http::StatusCode::OK, "ok\n"))
@@ -246,7 +257,7 @@ fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<R
             let objects = &shared.gcs.objects;
             Some(match objects.clear().and_then(|()| initial.restore(objects)) {
                 Ok(()) => gcs::answer::empty(http::StatusCode::NO_CONTENT),
-                Err(refused) => Problem::refused(refused, "", "").json(),
+                Err(refused) => ApiError::refused(refused, "", "").json(),
             })
         }
         _ => None,
@@ -254,36 +265,36 @@ fn about_the_server(shared: &Shared, request: &Request<RequestBody>) -> Option<R
 }
 
 async fn of_dialect(
-    shared: &Shared,
+    shared: &ServerState,
     request: Request<RequestBody>,
     query: Query,
-    route: Route,
+    route: RequestRoute,
 ) -> Response<ResponseBody> {
     match route.call {
-        Call::Json(resource) => {
+        Api::Json(resource) => {
             gcs::json(&shared.gcs, request, query, resource, route.verb, &route.bucket, &route.key).await
         }
-        Call::Xml if shared.gcs.config.xml => {
+        Api::Xml if shared.gcs.config.xml => {
             gcs::xml::answer(&shared.gcs, request, query, &route.bucket, &route.key).await
         }
-        Call::Xml => gcs::answer::plain(http::StatusCode::NOT_FOUND, "404 page not found\n"),
-        Call::S3 => s3::answer(&shared.s3, request, &route.bucket, &route.key).await,
+        Api::Xml => gcs::answer::plain(http::StatusCode::NOT_FOUND, "404 page not found\n"),
+        Api::S3 => s3::answer(&shared.s3, request, &route.bucket, &route.key).await,
     }
 }
 
-fn throttle(call: &Call) -> Refusal {
-    Refusal::status(if *call == Call::S3 { 503 } else { 429 })
+fn throttle(call: &Api) -> FaultStatus {
+    FaultStatus::status(if *call == Api::S3 { 503 } else { 429 })
 }
 
 /// Answers with a status in the dialect of the request.
-async fn refuse(mut body: RequestBody, route: &Route, refusal: Refusal) -> Response<ResponseBody> {
+async fn refuse(mut body: RequestBody, route: &RequestRoute, refusal: FaultStatus) -> Response<ResponseBody> {
     if body.expected().is_some_and(|expected| expected <= DRAIN_BYTES_MAX) {
         while let Some(Ok(_)) = body.next().await {}
     }
     let reason = refusal.reason.as_deref();
     let mut answer = match route.call {
-        Call::Json(_) => gcs::answer::refused(refusal.status, reason),
-        Call::Xml | Call::S3 => s3::refused(refusal.status, reason),
+        Api::Json(_) => gcs::answer::refused(refusal.status, reason),
+        Api::Xml | Api::S3 => s3::refused(refusal.status, reason),
     };
     if refusal.in_200 {
         *answer.status_mut() = http::StatusCode::OK;

@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
-use crate::counters::Tally;
-use crate::link::pump::Delayed;
+use crate::counters::LiveCounters;
+use crate::link::pump::DelayedStream;
 use crate::link::unsent;
 use crate::token_bucket::TokenBucket;
 
@@ -59,10 +59,10 @@ impl Control {
 
 /// The socket of one connection. It counts and limits the bytes.
 pub(crate) struct Socket {
-    transport: Transport,
-    inbound: Option<Cap>,
-    outbound: Option<Cap>,
-    tally: Arc<Tally>,
+    transport: SocketTransport,
+    inbound: Option<SocketLimit>,
+    outbound: Option<SocketLimit>,
+    tally: Arc<LiveCounters>,
     control: Arc<Control>,
     /// True after everything has been written and the sending side was shut down, so that the client knows that nothing
     /// follows.
@@ -76,22 +76,22 @@ const LINGER_MAX: Duration = Duration::from_secs(10);
 /// connection, because a client that began an upload before it got a GOAWAY may send a whole window.
 const LINGER_BYTES_MAX: u64 = 32 << 20;
 
-pub(crate) enum Transport {
+pub(crate) enum SocketTransport {
     Plain(TcpStream),
-    Delayed(Box<Delayed>),
+    Delayed(Box<DelayedStream>),
     /// The transport has been moved to another task. This state occurs only while the socket is dropped.
     Gone,
 }
 
 /// The rate limit of one direction.
-struct Cap {
+struct SocketLimit {
     bucket: TokenBucket,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-impl Cap {
-    fn new(bytes_per_second: u64) -> Cap {
-        Cap { bucket: TokenBucket::new(bytes_per_second, Instant::now().into_std()), pause: None }
+impl SocketLimit {
+    fn new(bytes_per_second: u64) -> SocketLimit {
+        SocketLimit { bucket: TokenBucket::new(bytes_per_second, Instant::now().into_std()), pause: None }
     }
 
     /// Waits until bytes may be transferred, and returns their number.
@@ -112,20 +112,20 @@ impl Cap {
 impl Socket {
     /// Returns a socket over a transport. If `bytes_per_second` is set, it limits each direction separately.
     pub(crate) fn new(
-        transport: Transport,
+        transport: SocketTransport,
         bytes_per_second: Option<u64>,
-        tally: Arc<Tally>,
+        tally: Arc<LiveCounters>,
         control: Arc<Control>,
     ) -> Socket {
-        let cap = || bytes_per_second.map(Cap::new);
+        let cap = || bytes_per_second.map(SocketLimit::new);
         Socket { transport, inbound: cap(), outbound: cap(), tally, control, is_shut: false }
     }
 
     fn poll_read_transport(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-            Transport::Delayed(delayed) => Pin::new(delayed).poll_read(cx, buf),
-            Transport::Gone => Poll::Ready(Ok(())),
+            SocketTransport::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            SocketTransport::Delayed(delayed) => Pin::new(delayed).poll_read(cx, buf),
+            SocketTransport::Gone => Poll::Ready(Ok(())),
         }
     }
 }
@@ -137,10 +137,12 @@ impl Drop for Socket {
         let is_reset = self.control.reset.load(Relaxed);
         // If there is no runtime, the server is stopping, and the connection is closed without waiting.
         let runtime = tokio::runtime::Handle::try_current();
-        match (std::mem::replace(&mut self.transport, Transport::Gone), runtime) {
-            (Transport::Plain(stream), Ok(runtime)) if is_reset => drop(runtime.spawn(reset(stream))),
-            (Transport::Plain(stream), Ok(runtime)) if self.is_shut => drop(runtime.spawn(linger(stream))),
-            (Transport::Delayed(mut delayed), _) if is_reset => delayed.reset_at_end(),
+        match (std::mem::replace(&mut self.transport, SocketTransport::Gone), runtime) {
+            (SocketTransport::Plain(stream), Ok(runtime)) if is_reset => drop(runtime.spawn(reset(stream))),
+            (SocketTransport::Plain(stream), Ok(runtime)) if self.is_shut => {
+                drop(runtime.spawn(linger(stream)))
+            }
+            (SocketTransport::Delayed(mut delayed), _) if is_reset => delayed.reset_at_end(),
             _ => {}
         }
     }
@@ -194,9 +196,9 @@ impl AsyncWrite for Socket {
         };
         let bytes = &bytes[..room.min(bytes.len())];
         let written = ready!(match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Transport::Delayed(delayed) => Pin::new(delayed).poll_write(cx, bytes),
-            Transport::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            SocketTransport::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+            SocketTransport::Delayed(delayed) => Pin::new(delayed).poll_write(cx, bytes),
+            SocketTransport::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         })?;
         self.tally.bytes_out.fetch_add(written as u64, Relaxed);
         if let Some(cap) = &mut self.outbound {
@@ -215,23 +217,23 @@ impl AsyncWrite for Socket {
             return self.poll_write(cx, first.map_or(&[][..], |slice| &**slice));
         }
         let written = ready!(match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-            Transport::Delayed(delayed) => Pin::new(delayed).poll_write_vectored(cx, slices),
-            Transport::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+            SocketTransport::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+            SocketTransport::Delayed(delayed) => Pin::new(delayed).poll_write_vectored(cx, slices),
+            SocketTransport::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         })?;
         self.tally.bytes_out.fetch_add(written as u64, Relaxed);
         Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.outbound.is_none() && matches!(self.transport, Transport::Plain(_))
+        self.outbound.is_none() && matches!(self.transport, SocketTransport::Plain(_))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_flush(cx),
-            Transport::Delayed(delayed) => Pin::new(delayed).poll_flush(cx),
-            Transport::Gone => Poll::Ready(Ok(())),
+            SocketTransport::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            SocketTransport::Delayed(delayed) => Pin::new(delayed).poll_flush(cx),
+            SocketTransport::Gone => Poll::Ready(Ok(())),
         })?;
         self.control.flushes.fetch_add(1, Relaxed);
         Poll::Ready(Ok(()))
@@ -239,9 +241,9 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(match &mut self.transport {
-            Transport::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Transport::Delayed(delayed) => Pin::new(delayed).poll_shutdown(cx),
-            Transport::Gone => Poll::Ready(Ok(())),
+            SocketTransport::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            SocketTransport::Delayed(delayed) => Pin::new(delayed).poll_shutdown(cx),
+            SocketTransport::Gone => Poll::Ready(Ok(())),
         })?;
         self.is_shut = true;
         Poll::Ready(Ok(()))
@@ -264,7 +266,7 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
         let (tally, control) = Default::default();
-        (Socket::new(Transport::Plain(accepted), Some(RATE), tally, control), client)
+        (Socket::new(SocketTransport::Plain(accepted), Some(RATE), tally, control), client)
     }
 
     #[tokio::test]
@@ -275,7 +277,7 @@ mod tests {
         client.set_recv_buffer_size(4 << 10).unwrap();
         let mut client = client.connect(listener.local_addr().unwrap()).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
-        let mut socket = Socket::new(Transport::Plain(accepted), None, Arc::default(), Arc::default());
+        let mut socket = Socket::new(SocketTransport::Plain(accepted), None, Arc::default(), Arc::default());
         client.write_all(b"never read").await.unwrap();
         socket.write_all(&vec![1; ANSWER]).await.unwrap();
         socket.shutdown().await.unwrap();

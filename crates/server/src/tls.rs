@@ -20,13 +20,13 @@ use crate::config::Tls;
 
 /// The acceptor of TLS connections. If the certificate was generated, it includes the certificate authority that
 /// clients must trust.
-pub(crate) struct Ready {
+pub(crate) struct TlsSetup {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) ca_pem: Option<String>,
 }
 
 /// Reads or generates the certificate.
-pub(crate) fn prepare(tls: &Tls, listen: IpAddr, h1_only: bool) -> Result<Ready, Error> {
+pub(crate) fn prepare(tls: &Tls, listen: IpAddr, h1_only: bool) -> Result<TlsSetup, Error> {
     let (chain, key, ca_pem) = match tls {
         Tls::Generated => {
             let made = generate(listen)?;
@@ -52,11 +52,11 @@ pub(crate) fn prepare(tls: &Tls, listen: IpAddr, h1_only: bool) -> Result<Ready,
         .map_err(|error| Error::tls("using the certificate", error))?;
     config.alpn_protocols =
         if h1_only { vec![b"http/1.1".to_vec()] } else { vec![b"h2".to_vec(), b"http/1.1".to_vec()] };
-    Ok(Ready { acceptor: TlsAcceptor::from(Arc::new(config)), ca_pem })
+    Ok(TlsSetup { acceptor: TlsAcceptor::from(Arc::new(config)), ca_pem })
 }
 
 /// A certificate authority, and a server certificate that it signed.
-struct Generated {
+struct GeneratedCertificate {
     ca_pem: String,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
@@ -65,7 +65,7 @@ struct Generated {
 /// Generates a certificate authority for this run, and a certificate for `localhost`, 127.0.0.1, ::1 and `listen`. Both
 /// are valid for 90 days. They begin yesterday, because the clocks of clients may be behind. The authority's key isn't
 /// kept.
-fn generate(listen: IpAddr) -> Result<Generated, Error> {
+fn generate(listen: IpAddr) -> Result<GeneratedCertificate, Error> {
     let refuse = |error: rcgen::Error| Error::tls("making a certificate", error);
     let yesterday = OffsetDateTime::now_utc() - Duration::DAY;
 
@@ -94,7 +94,7 @@ fn generate(listen: IpAddr) -> Result<Generated, Error> {
     let leaf_key = KeyPair::generate().map_err(refuse)?;
     let leaf_cert = leaf.signed_by(&leaf_key, &issuer).map_err(refuse)?;
 
-    Ok(Generated {
+    Ok(GeneratedCertificate {
         ca_pem: authority_cert.pem(),
         chain: vec![leaf_cert.der().clone()],
         key: PrivatePkcs8KeyDer::from(leaf_key.serialize_der()).into(),

@@ -30,12 +30,12 @@ pub(crate) struct AwsFiles {
 pub(crate) struct Profile {
     /// Its name.
     pub(crate) name: String,
-    values: BTreeMap<String, Value>,
+    values: BTreeMap<String, ProfileValue>,
     nested: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 #[derive(Clone)]
-struct Value {
+struct ProfileValue {
     text: String,
     file: PathBuf,
 }
@@ -58,13 +58,13 @@ fn places(paths: &[PathBuf]) -> String {
 
 /// The name of the profile in use, and the flag or variable that chose it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct ProfileChoice {
     pub(crate) name: String,
     /// `--profile` or the variable's name. `None` means the default profile.
     pub(crate) by: Option<&'static str>,
 }
 
-impl Chosen {
+impl ProfileChoice {
     /// Returns the profile that the caller names, or else the one that the environment names.
     pub(crate) fn of(asked: Option<&str>, environment: &Environment) -> Self {
         let named = |by: &'static str, name: &str| Self { name: name.to_owned(), by: Some(by) };
@@ -133,7 +133,7 @@ impl AwsFiles {
         let profile = self.profiles.entry(name.to_owned()).or_default();
         profile.name = name.to_owned();
         for (name, text) in section.values {
-            profile.values.insert(name, Value { text, file: path.to_owned() });
+            profile.values.insert(name, ProfileValue { text, file: path.to_owned() });
         }
         for (name, values) in section.nested {
             profile.nested.entry(name).or_default().extend(values);
@@ -145,7 +145,7 @@ impl AwsFiles {
     ///
     /// # Errors
     /// Fails if a flag or variable names a profile that no file has.
-    pub(crate) fn chosen(&self, chosen: &Chosen) -> Result<Profile, FilesError> {
+    pub(crate) fn chosen(&self, chosen: &ProfileChoice) -> Result<Profile, FilesError> {
         match (self.profiles.get(&chosen.name), chosen.by) {
             (Some(profile), _) => Ok(profile.clone()),
             (None, None) => Ok(Profile { name: chosen.name.clone(), ..Profile::default() }),
@@ -300,14 +300,14 @@ mod tests {
     fn a_profile_that_somebody_named_must_be_there() {
         let (_home, environment) = files("[profile p]\nregion = b\n", "");
         let files = AwsFiles::load(&environment).expect("files");
-        let chosen = Chosen::of(None, &Environment::of([("AWS_PROFILE", "typo")]));
+        let chosen = ProfileChoice::of(None, &Environment::of([("AWS_PROFILE", "typo")]));
         let error = files.chosen(&chosen).expect_err("no such profile").to_string();
         assert!(
             error.contains("AWS_PROFILE") && error.contains("typo") && error.contains(".aws/config"),
             "{error}"
         );
-        assert!(files.chosen(&Chosen::of(None, &environment)).is_ok(), "nobody named the default one");
-        assert_eq!(Chosen::of(Some("p"), &environment).by, Some("--profile"));
+        assert!(files.chosen(&ProfileChoice::of(None, &environment)).is_ok(), "nobody named the default one");
+        assert_eq!(ProfileChoice::of(Some("p"), &environment).by, Some("--profile"));
     }
 
     #[test]

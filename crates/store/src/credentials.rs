@@ -1,20 +1,20 @@
 //! Finds credentials where the vendors' own tools look for them, and caches them until they expire.
 
-mod ask;
 mod aws;
 mod cache;
+mod caller_provider;
 #[cfg(test)]
 mod cases;
 mod command;
 mod deadline;
+mod failure;
 pub(crate) mod goog4;
 mod google;
-mod lacking;
 mod presence;
-mod provided;
+mod request;
 mod sigv4;
 
-pub(crate) use aws::{Aws, Key};
+pub(crate) use aws::{AwsCredentials, Key};
 pub(crate) use cache::new_number;
 pub use deadline::SLOW_CREDENTIALS;
-pub(crate) use google::{Google, endpoint as google_endpoint};
+pub(crate) use google::{GoogleCredentials, endpoint as google_endpoint};

@@ -4,17 +4,17 @@ use std::future::Future;
 
 use futures_util::{StreamExt as _, stream};
 
-use crate::exchange::{Exchange, HttpDialect, Sent};
-use crate::judge::{self, Failure};
+use crate::exchange::{Exchange, ExchangeResponse, HttpDialect};
+use crate::judge::{self, ErrorResponse};
 use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 
 /// The outcome for one object of a request that deletes many.
-pub(crate) enum Fate {
+pub(crate) enum DeleteOutcome {
     Deleted,
-    Failed(Failure),
+    Failed(ErrorResponse),
     /// The delete failed but may succeed later, or the answer doesn't mention the object. A separate request then
     /// deletes it.
-    Alone {
+    RetrySeparately {
         /// True if the request may have deleted the object despite the failure.
         may_be_gone: bool,
     },
@@ -22,25 +22,25 @@ pub(crate) enum Fate {
 
 /// The error if one request for several objects failed as a whole. Each object is then deleted separately.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FailedTogether {
+pub(crate) struct BatchFailure {
     /// True if the request may have deleted some objects despite the failure.
     pub(crate) may_be_gone: bool,
 }
 
-impl From<Error> for FailedTogether {
+impl From<Error> for BatchFailure {
     fn from(error: Error) -> Self {
         Self { may_be_gone: error.is_uncertain() }
     }
 }
 
 /// A dialect that can delete a single object.
-pub(crate) trait Deletes: HttpDialect + Sized {
+pub(crate) trait DeleteDialect: HttpDialect + Sized {
     /// Deletes an object only if it is in the state that `condition` names.
     fn delete(&self, id: &ObjectId, condition: &Condition) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// A dialect that can delete several objects with one request.
-pub(crate) trait DeletesMany: Deletes {
+pub(crate) trait BatchDeleteDialect: DeleteDialect {
     /// The service's maximum number of objects in one request.
     const OBJECTS_MAX: usize;
 
@@ -55,7 +55,7 @@ pub(crate) trait DeletesMany: Deletes {
         &self,
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
-    ) -> impl Future<Output = Result<(Vec<Fate>, Sent), FailedTogether>> + Send;
+    ) -> impl Future<Output = Result<(Vec<DeleteOutcome>, ExchangeResponse), BatchFailure>> + Send;
 
     /// Deletes the objects, and returns the outcomes in the objects' order.
     async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
@@ -79,7 +79,7 @@ pub(crate) trait DeletesMany: Deletes {
         let exchange = Exchange::bucket(self, Operation::Delete, bucket).below(&first.key);
         let (fates, sent) = match self.delete_together(&exchange, objects).await {
             Ok(answered) => answered,
-            Err(FailedTogether { may_be_gone }) => {
+            Err(BatchFailure { may_be_gone }) => {
                 let results = self.delete_singly(bucket, objects).await;
                 return results.into_iter().map(|result| or_gone(result, may_be_gone)).collect();
             }
@@ -88,15 +88,15 @@ pub(crate) trait DeletesMany: Deletes {
         let (mut places, mut alone) = (Vec::new(), Vec::new());
         for (object, fate) in objects.iter().zip(fates) {
             results.push(match fate {
-                Fate::Failed(failure) => {
+                DeleteOutcome::Failed(failure) => {
                     let id = object.object_id(bucket);
                     Err(Exchange::object(self, Operation::Delete, &id)
                         .error(self.kind(&failure), sent.secrets.cleared(failure.message))
                         .answered(failure.status, sent.secrets.cleared_code(failure.code))
                         .after(sent.attempts, sent.elapsed))
                 }
-                Fate::Deleted => Ok(()),
-                Fate::Alone { may_be_gone } => {
+                DeleteOutcome::Deleted => Ok(()),
+                DeleteOutcome::RetrySeparately { may_be_gone } => {
                     places.push((results.len(), may_be_gone));
                     alone.push(object.clone());
                     Ok(())
@@ -134,11 +134,11 @@ fn or_gone(result: Result<(), Error>, may_be_gone: bool) -> Result<(), Error> {
 
 /// Decides what happens to an object that a request for many objects failed to delete. If the failure may be temporary,
 /// a separate request tries again.
-pub(crate) fn fate(kind: ErrorKind, failure: Failure) -> Fate {
+pub(crate) fn fate(kind: ErrorKind, failure: ErrorResponse) -> DeleteOutcome {
     let is_throttled = kind == ErrorKind::Throttled;
     if is_throttled || judge::is_passing(&failure) {
-        Fate::Alone { may_be_gone: !is_throttled }
+        DeleteOutcome::RetrySeparately { may_be_gone: !is_throttled }
     } else {
-        Fate::Failed(failure)
+        DeleteOutcome::Failed(failure)
     }
 }

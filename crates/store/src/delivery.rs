@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use laneway_lanes::{Breaks, Head, Route, Sink, SinkError};
+use laneway_lanes::{Breaks, ResponseHead, Route, Sink, SinkError};
 
 use crate::unless::NOT_MODIFIED;
 use crate::{
@@ -13,11 +13,11 @@ use crate::{
 };
 
 /// Reads an object's metadata from an answer's head. Each dialect has its own headers.
-pub(crate) type HeadReader = fn(&ObjectId, &Head) -> ObjectMeta;
+pub(crate) type HeadReader = fn(&ObjectId, &ResponseHead) -> ObjectMeta;
 
 /// The parts of a request with which the answer's head is compared.
 #[derive(Clone)]
-struct Asked {
+struct ExpectedHead {
     reader: HeadReader,
     id: ObjectId,
     range: Option<GetRange>,
@@ -29,15 +29,15 @@ struct Asked {
 
 /// The request of a download, and the state that all its attempts share.
 pub(crate) struct Delivery<'a> {
-    asked: Asked,
+    asked: ExpectedHead,
     pub(crate) maker: SinkMaker<'a>,
     hedge: HedgeMaker<'a>,
     breaks: Option<&'a Breaks>,
-    state: Arc<State>,
+    state: Arc<DeliveryState>,
 }
 
 /// A second request that is sent while the first one is slow.
-pub(crate) struct Hedged {
+pub(crate) struct HedgeRequest {
     /// The byte range to request, if it differs from the first request's.
     pub(crate) range: Option<Range<u64>>,
     pub(crate) sink: Option<Box<dyn Sink>>,
@@ -45,7 +45,7 @@ pub(crate) struct Hedged {
 
 /// The object and range that an answer carries, according to its head.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Described {
+pub(crate) struct DeliveredRange {
     /// The whole object's metadata.
     pub(crate) meta: ObjectMeta,
     /// The bytes that the body carries.
@@ -55,7 +55,7 @@ pub(crate) struct Described {
 /// The reason why an answer is rejected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Refused {
+pub(crate) struct RejectedResponse {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
     /// True if only the object's size is missing. A caller that finds out the size can then accept the answer.
@@ -63,17 +63,17 @@ pub(crate) struct Refused {
 }
 
 #[derive(Default)]
-struct State {
+struct DeliveryState {
     /// Bytes that have reached the caller's sink.
     delivered: AtomicU64,
     /// True after a second request was sent while the first one was still running.
     hedged: AtomicBool,
-    described: Mutex<Option<Described>>,
+    described: Mutex<Option<DeliveredRange>>,
 }
 
 impl<'a> Delivery<'a> {
     pub(crate) fn new(reader: HeadReader, get: &Get<'a>) -> Self {
-        let asked = Asked {
+        let asked = ExpectedHead {
             reader,
             id: get.id.clone(),
             range: get.range.clone(),
@@ -95,20 +95,20 @@ impl<'a> Delivery<'a> {
     }
 
     /// Returns the second request to send while the first one is slow, or `None` if there should be none.
-    pub(crate) fn hedge(&self) -> Option<Hedged> {
+    pub(crate) fn hedge(&self) -> Option<HedgeRequest> {
         if self.maker.is_none() {
-            return Some(Hedged { range: None, sink: None });
+            return Some(HedgeRequest { range: None, sink: None });
         }
         let GetHedge::Send(range, sink) = self.hedge?() else { return None };
         self.state.hedged.store(true, Ordering::Release);
         let mut asked = self.asked.clone();
         asked.range = range.clone().map(GetRange::from).or(asked.range);
         let sink = self.adapted(asked, sink);
-        Some(Hedged { range, sink: Some(sink) })
+        Some(HedgeRequest { range, sink: Some(sink) })
     }
 
-    fn adapted(&self, asked: Asked, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
-        Box::new(Adapter { asked, left: 0, state: Arc::clone(&self.state), inner })
+    fn adapted(&self, asked: ExpectedHead, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
+        Box::new(DeliverySink { asked, left: 0, state: Arc::clone(&self.state), inner })
     }
 
     /// Returns true if bytes have reached the caller's sink.
@@ -124,12 +124,12 @@ impl<'a> Delivery<'a> {
 
     /// Returns the object and range that the answer carries. Usually the sink has recorded them. They are read from
     /// `head` if the body was collected in memory, or if a second request was sent.
-    pub(crate) fn described(&self, head: &Head) -> Result<Described, Refused> {
+    pub(crate) fn described(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let seen = self.state.described.lock().unwrap_or_else(|e| e.into_inner()).take();
         if self.state.hedged.load(Ordering::Acquire) {
             // There were two answers, and `state` describes the one that began last. So read this answer's head again.
             // Its range was already checked when its body began.
-            return Asked { range: None, ..self.asked.clone() }.describe(head);
+            return ExpectedHead { range: None, ..self.asked.clone() }.describe(head);
         }
         match seen {
             Some(described) => Ok(described),
@@ -138,9 +138,9 @@ impl<'a> Delivery<'a> {
     }
 }
 
-impl Asked {
+impl ExpectedHead {
     /// Compares an answer's head with the request.
-    fn describe(&self, head: &Head) -> Result<Described, Refused> {
+    fn describe(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let mut meta = (self.reader)(&self.id, head);
         let stored = Some(meta.size).filter(|size| *size > 0);
         let range = if let Some((range, total)) = range_of(head, self.range.as_ref()) {
@@ -161,7 +161,7 @@ impl Asked {
             // `x-goog-stored-content-length` contains their length.
             let Some(length) = head.content_length().or(stored).or(self.size) else {
                 let message = "the answer doesn't state its length".to_owned();
-                return Err(Refused { kind: ErrorKind::Unsupported, message, lacks_size: true });
+                return Err(RejectedResponse { kind: ErrorKind::Unsupported, message, lacks_size: true });
             };
             meta.size = length;
             0..length
@@ -191,7 +191,7 @@ impl Asked {
                 return refuse(ErrorKind::Unsupported, message);
             }
         }
-        Ok(Described { meta, range })
+        Ok(DeliveredRange { meta, range })
     }
 }
 
@@ -209,13 +209,13 @@ pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     says_nothing && meta.content_type.as_deref().map(str::to_ascii_lowercase).is_some_and(is_document)
 }
 
-fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<Described, Refused> {
-    Err(Refused { kind, message: message.into(), lacks_size: false })
+fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<DeliveredRange, RejectedResponse> {
+    Err(RejectedResponse { kind, message: message.into(), lacks_size: false })
 }
 
 /// Returns the range that an answer carries. Some servers send a range with status 200. Laneway accepts this if it
 /// requested a range and the length matches `Content-Range`.
-fn range_of(head: &Head, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
+fn range_of(head: &ResponseHead, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
     // For the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers 200.
     if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
         return Some((0..0, Some(0)));
@@ -240,16 +240,16 @@ pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     Some((first..last.checked_add(1)?, total))
 }
 
-struct Adapter {
-    asked: Asked,
+struct DeliverySink {
+    asked: ExpectedHead,
     /// The number of bytes of the body that haven't arrived yet.
     left: u64,
-    state: Arc<State>,
+    state: Arc<DeliveryState>,
     inner: Box<dyn GetSink>,
 }
 
-impl Sink for Adapter {
-    fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
+impl Sink for DeliverySink {
+    fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         let described = self.asked.describe(head)?;
         self.left = described.range.end - described.range.start;
         let route = self.inner.begin(&described.meta, described.range.clone())?;
@@ -261,7 +261,7 @@ impl Sink for Adapter {
         // A chunked body may be longer than its head announced.
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
             let message = "the server sent more bytes than the answer's headers announced".to_owned();
-            return Err(Refused { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
+            return Err(RejectedResponse { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
         };
         self.left = left;
         self.state.delivered.fetch_add(bytes.len() as u64, Ordering::Release);
@@ -275,15 +275,15 @@ mod tests {
 
     use super::*;
 
-    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> Head {
+    fn head(status: u16, headers: &[(&'static str, &'static str)]) -> ResponseHead {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        Head { status: StatusCode::from_u16(status).expect("a status"), headers: map }
+        ResponseHead { status: StatusCode::from_u16(status).expect("a status"), headers: map }
     }
 
-    fn reader(id: &ObjectId, head: &Head) -> ObjectMeta {
+    fn reader(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
         let mut meta = ObjectMeta::new(id.clone(), 0);
         meta.version = head.header("etag").map(|etag| Version::ETag(etag.to_owned()));
         meta
@@ -292,15 +292,22 @@ mod tests {
     fn check(
         asked: Option<Range<u64>>,
         version: Option<&str>,
-        head: &Head,
+        head: &ResponseHead,
     ) -> Result<(u64, Range<u64>), ErrorKind> {
         let version = version.map(|v| Version::ETag(v.to_owned()));
-        let asked = Asked { range: asked.map(GetRange::from), version, ..asked_for(reader) };
+        let asked = ExpectedHead { range: asked.map(GetRange::from), version, ..asked_for(reader) };
         asked.describe(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
     }
 
-    fn asked_for(reader: HeadReader) -> Asked {
-        Asked { reader, id: ObjectId::new("b", "k"), range: None, version: None, unless: None, size: None }
+    fn asked_for(reader: HeadReader) -> ExpectedHead {
+        ExpectedHead {
+            reader,
+            id: ObjectId::new("b", "k"),
+            range: None,
+            version: None,
+            unless: None,
+            size: None,
+        }
     }
 
     #[test]
@@ -311,8 +318,8 @@ mod tests {
 
     #[test]
     fn without_a_length_uses_the_stored_size_then_the_callers() {
-        let size = |head: &Head, size| {
-            let asked = Asked { size, ..asked_for(crate::gcs::resource::from_head) };
+        let size = |head: &ResponseHead, size| {
+            let asked = ExpectedHead { size, ..asked_for(crate::gcs::resource::from_head) };
             asked.describe(head).map(|described| described.meta.size)
         };
         let gzip = ("content-encoding", "gzip");
@@ -372,8 +379,8 @@ mod tests {
 
     #[test]
     fn the_end_of_an_object_is_where_the_answer_says() {
-        let came = |last, head: &Head| {
-            let asked = Asked { range: Some(GetRange::Last(last)), ..asked_for(reader) };
+        let came = |last, head: &ResponseHead| {
+            let asked = ExpectedHead { range: Some(GetRange::Last(last)), ..asked_for(reader) };
             asked.describe(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
         };
         let end = head(206, &[("content-length", "4"), ("content-range", "bytes 5-8/9")]);
@@ -391,7 +398,7 @@ mod tests {
 
     #[test]
     fn what_the_reader_has_is_refused_where_the_server_sends_it_all_the_same() {
-        let asked = |unless| Asked { unless: Some(unless), ..asked_for(reader) };
+        let asked = |unless| ExpectedHead { unless: Some(unless), ..asked_for(reader) };
         let answer = head(200, &[("content-length", "5"), ("etag", "b")]);
         let kind = |etag: &str| {
             asked(Unless::Version(Version::ETag(etag.to_owned()))).describe(&answer).map_err(|e| e.kind)

@@ -1,10 +1,10 @@
 //! Response heads made from a fuzzer's input.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 /// Makes a head from lines of the form `name: value`. The first byte selects the status.
-pub(crate) fn drawn_head(input: &[u8]) -> Head {
+pub(crate) fn drawn_head(input: &[u8]) -> ResponseHead {
     let (status, lines) = input.split_first().unwrap_or((&0, &[]));
     let status = [200, 206, 204, 308, 404][usize::from(*status) % 5];
     let mut headers = HeaderMap::new();
@@ -15,5 +15,5 @@ pub(crate) fn drawn_head(input: &[u8]) -> Head {
             headers.append(name, value);
         }
     }
-    Head { status: StatusCode::from_u16(status).expect("a status"), headers }
+    ResponseHead { status: StatusCode::from_u16(status).expect("a status"), headers }
 }

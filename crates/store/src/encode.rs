@@ -29,9 +29,9 @@ pub(crate) fn decode_listed(text: &str) -> Option<String> {
 
 /// A query string under construction: `?a=b&c`.
 #[derive(Clone, Default)]
-pub(crate) struct Query(String);
+pub(crate) struct QueryString(String);
 
-impl Query {
+impl QueryString {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -58,7 +58,7 @@ impl Query {
     }
 }
 
-impl std::fmt::Display for Query {
+impl std::fmt::Display for QueryString {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn a_query_begins_with_a_question_mark_and_encodes_values() {
-        let query = Query::new().and("prefix", "a/b c").and_some("x", None).and("uploads", "");
+        let query = QueryString::new().and("prefix", "a/b c").and_some("x", None).and("uploads", "");
         assert_eq!(query.to_string(), "?prefix=a%2Fb%20c&uploads=");
-        assert_eq!(Query::new().to_string(), "");
+        assert_eq!(QueryString::new().to_string(), "");
     }
 
     #[test]

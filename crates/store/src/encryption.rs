@@ -174,7 +174,7 @@ impl Encryption {
 /// The kind of encryption headers that a request needs. They are added only when the request is signed, so that a
 /// waiting request doesn't keep the key in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Keyed {
+pub(crate) enum KeyUse {
     /// No encryption headers.
     #[default]
     Nothing,
@@ -200,7 +200,7 @@ pub enum ReadAs {
     CopySource,
 }
 
-impl From<ReadAs> for Keyed {
+impl From<ReadAs> for KeyUse {
     fn from(read: ReadAs) -> Self {
         match read {
             ReadAs::Object => Self::Object,
@@ -239,13 +239,13 @@ mod tests {
 
     #[test]
     fn a_trace_tells_apart_another_key_and_another_algorithm() {
-        let keyed = |bytes: [u8; 32]| Encryption {
+        let key_use = |bytes: [u8; 32]| Encryption {
             customer_key: CustomerKey::parse(&bytes).ok(),
             ..Encryption::default()
         };
         let dsse = Encryption { algorithm: Some(SseAlgorithm::KmsDsse), ..Encryption::default() };
         let traces =
-            [keyed([1; 32]).trace(), keyed([2; 32]).trace(), dsse.trace(), Encryption::default().trace()];
+            [key_use([1; 32]).trace(), key_use([2; 32]).trace(), dsse.trace(), Encryption::default().trace()];
         for (n, trace) in traces.iter().enumerate() {
             assert!(!traces[..n].contains(trace), "{n}");
         }

@@ -13,9 +13,9 @@ pub(crate) const CONFLICT: &str = "ConditionalRequestConflict";
 
 /// The error of a failed verb. `Display` writes one line, which never contains a secret, a signature, a token or a
 /// URL's query.
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorFields>);
 
-struct Inner {
+struct ErrorFields {
     kind: ErrorKind,
     operation: Operation,
     target: String,
@@ -179,7 +179,7 @@ impl ErrorKind {
 impl Error {
     /// Returns an error of a verb.
     pub fn new(kind: ErrorKind, operation: Operation, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner {
+        Self(Box::new(ErrorFields {
             kind,
             operation,
             target: String::new(),

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use http::Method;
 use laneway_lanes::{
-    Alike, Breaks, Call, CallOutcome, Head, Hedge, Kind, Origin, Request, Response, Sink, Verdict,
+    Alike, Breaks, Call, CallOutcome, Hedge, Kind, Origin, Request, Response, ResponseHead, Sink, Verdict,
 };
 
-pub(crate) use self::http_dialect::{HttpDialect, Sign};
-pub(crate) use self::outgoing::{Outgoing, Unsendable};
-use crate::delivery::{Delivery, Described, Hedged, Refused};
-use crate::judge::{self, Ending, Failure};
+pub(crate) use self::http_dialect::{HttpDialect, RequestSigner};
+pub(crate) use self::outgoing::{Outgoing, UnsendableHeader};
+use crate::delivery::{DeliveredRange, Delivery, HedgeRequest, RejectedResponse};
+use crate::judge::{self, AttemptResult, ErrorResponse};
 use crate::secrets::Secrets;
 use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings};
 
@@ -40,15 +40,15 @@ pub(crate) const HTML: &str = "it is HTML";
 const LESSONS_MAX: u32 = 3;
 
 /// A request that asks the server how many bytes it has, sent after a failed attempt to upload them.
-pub(crate) struct Question<'a> {
+pub(crate) struct OffsetQuery<'a> {
     pub(crate) outgoing: &'a Outgoing,
     /// Returns true if the answer says that none of the bytes arrived, so that all must be sent again.
-    pub(crate) wants_all: &'a (dyn Fn(&Head) -> bool + Send + Sync),
+    pub(crate) wants_all: &'a (dyn Fn(&ResponseHead) -> bool + Send + Sync),
 }
 
 /// A successful answer.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct ExchangeResponse {
     pub(crate) response: Response,
     pub(crate) attempts: u32,
     pub(crate) elapsed: Duration,
@@ -86,12 +86,12 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     }
 
     /// Returns the error for a request that can't be made.
-    pub(crate) fn unsendable(&self, error: &Unsendable) -> Error {
+    pub(crate) fn unsendable(&self, error: &UnsendableHeader) -> Error {
         self.error(ErrorKind::Invalid, error.to_string())
     }
 
     /// Returns the error for an answer that doesn't fit the request.
-    pub(crate) fn nonsense(&self, sent: &Sent, message: impl Into<String>) -> Error {
+    pub(crate) fn nonsense(&self, sent: &ExchangeResponse, message: impl Into<String>) -> Error {
         let mut message = message.into();
         if is_html(sent) || message.ends_with(HTML) || message.ends_with("<html>") {
             let (endpoint, service) = (self.dialect.endpoint(), D::SERVICE);
@@ -106,7 +106,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     ///
     /// # Errors
     /// Returns the last failure, or the reason why there is no whole answer.
-    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<Sent, Error> {
+    pub(crate) async fn send(&self, outgoing: &Outgoing) -> Result<ExchangeResponse, Error> {
         self.run(outgoing, None, None, None, &Arc::default()).await
     }
 
@@ -115,19 +115,19 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     pub(crate) async fn send_asking(
         &self,
         outgoing: &Outgoing,
-        question: Question<'_>,
-    ) -> Result<Sent, Error> {
+        question: OffsetQuery<'_>,
+    ) -> Result<ExchangeResponse, Error> {
         self.run(outgoing, Some(question), None, None, &Arc::default()).await
     }
 
     /// Sends the request. The body of each attempt goes to a new sink. `shown` receives the secrets that the latest
     /// attempt sends.
-    pub(crate) async fn arrive(
+    pub(crate) async fn send_to_sinks(
         &self,
         outgoing: &Outgoing,
-        sinks: &Sinks<'_>,
+        sinks: &SinkFactory<'_>,
         shown: &Arc<Mutex<Secrets>>,
-    ) -> Result<Sent, Error> {
+    ) -> Result<ExchangeResponse, Error> {
         self.run(outgoing, None, None, Some(sinks), shown).await
     }
 
@@ -136,18 +136,18 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         &self,
         outgoing: &Outgoing,
         delivery: Option<&Delivery<'_>>,
-    ) -> Result<Sent, Error> {
+    ) -> Result<ExchangeResponse, Error> {
         self.run(outgoing, None, delivery, None, &Arc::default()).await
     }
 
     /// Returns the result of a download from a successful answer.
-    pub(crate) fn got(&self, sent: Sent, delivery: &Delivery<'_>) -> Result<Got, Error> {
-        let Described { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
+    pub(crate) fn got(&self, sent: ExchangeResponse, delivery: &Delivery<'_>) -> Result<Got, Error> {
+        let DeliveredRange { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
             let lacks_size = refused.lacks_size;
             let error = self.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed);
             error.lacking_size(lacks_size)
         })?;
-        let Sent { response, attempts, elapsed, .. } = sent;
+        let ExchangeResponse { response, attempts, elapsed, .. } = sent;
         let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };
         if !response.stopped && arrived != range.end - range.start {
             let message =
@@ -173,11 +173,11 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     async fn run(
         &self,
         outgoing: &Outgoing,
-        question: Option<Question<'_>>,
+        question: Option<OffsetQuery<'_>>,
         delivery: Option<&Delivery<'_>>,
-        sinks: Option<&Sinks<'_>>,
+        sinks: Option<&SinkFactory<'_>>,
         shown: &Arc<Mutex<Secrets>>,
-    ) -> Result<Sent, Error> {
+    ) -> Result<ExchangeResponse, Error> {
         let outgoing = &*self.with_added_headers(outgoing);
         let call = Attempts {
             exchange: self,
@@ -186,7 +186,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             asks: AtomicBool::new(false),
             delivery,
             sinks,
-            throttle: Throttle::of(
+            throttle: ThrottleNames::of(
                 throttle_key(D::PROVIDER, &self.dialect.endpoint(), self.bucket, first_folder(self.prefix)),
                 self.key.map(|key| (key, is_read(&outgoing.method))),
             ),
@@ -204,7 +204,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         let secrets = shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let error = match outcome {
             Ok(response) => match self.dialect.failure(outgoing, &response) {
-                None => return Ok(Sent { response, attempts, elapsed, secrets }),
+                None => return Ok(ExchangeResponse { response, attempts, elapsed, secrets }),
                 Some(_) if self.wants_tls(outgoing, &response) => {
                     let message = "the server uses TLS on this port; use https:// instead of http://";
                     self.error(ErrorKind::Transport, message)
@@ -252,7 +252,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
     }
 
     /// Returns a message if the server asked for a longer pause than the time that the caller allows for retries.
-    fn long_pause(&self, failure: &Failure) -> Option<String> {
+    fn long_pause(&self, failure: &ErrorResponse) -> Option<String> {
         let (after, limit) = (failure.after?, self.dialect.lanes().retry_after_max());
         let asked = match after.as_secs() {
             seconds if seconds % 3600 == 0 => format!("{} h", seconds / 3600),
@@ -307,7 +307,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             .interrupted(transient && delivered && !is_last)
             .unreachable(unreachable);
         match error.into_source() {
-            Some(source) => match source.downcast::<Refused>() {
+            Some(source) => match source.downcast::<RejectedResponse>() {
                 Ok(refused) => {
                     self.error(refused.kind, refused.message.clone()).lacking_size(refused.lacks_size)
                 }
@@ -319,7 +319,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
 }
 
 /// Returns true if the answer is a web page.
-fn is_html(sent: &Sent) -> bool {
+fn is_html(sent: &ExchangeResponse) -> bool {
     let body = sent.response.body.trim_ascii_start();
     let begins = |with: &[u8]| body.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
     let kind = sent.response.head.header("content-type");
@@ -328,7 +328,7 @@ fn is_html(sent: &Sent) -> bool {
 
 /// Returns a message for a redirect that doesn't come from a store. A store's redirect to another region contains an
 /// error code.
-fn redirection(failure: &Failure, response: &Response) -> Option<String> {
+fn redirection(failure: &ErrorResponse, response: &Response) -> Option<String> {
     let to = response.head.header("location").filter(|_| failure.status.is_redirection())?;
     // The query and the fragment may contain a token, so the message leaves them out.
     let to = to.split(['?', '#']).next().unwrap_or_default();
@@ -349,12 +349,12 @@ fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) 
 
 /// The names under which requests are slowed down after a server throttles them: the throttle key, then the object and
 /// the direction, if there is an object.
-struct Throttle {
+struct ThrottleNames {
     names: String,
     key_len: usize,
 }
 
-impl Throttle {
+impl ThrottleNames {
     fn of(mut key: String, object: Option<(&str, bool)>) -> Self {
         let key_len = key.len();
         if let Some((object, is_read)) = object {
@@ -375,18 +375,18 @@ fn is_read(method: &Method) -> bool {
 }
 
 /// Makes the sink of an attempt.
-pub(crate) type Sinks<'a> = dyn Fn() -> Box<dyn Sink> + Send + Sync + 'a;
+pub(crate) type SinkFactory<'a> = dyn Fn() -> Box<dyn Sink> + Send + Sync + 'a;
 
 /// The attempts of one exchange.
 struct Attempts<'a, D> {
     exchange: &'a Exchange<'a, D>,
     outgoing: &'a Outgoing,
-    question: Option<Question<'a>>,
+    question: Option<OffsetQuery<'a>>,
     /// True if the next attempt sends the question instead of the request.
     asks: AtomicBool,
     delivery: Option<&'a Delivery<'a>>,
-    sinks: Option<&'a Sinks<'a>>,
-    throttle: Throttle,
+    sinks: Option<&'a SinkFactory<'a>>,
+    throttle: ThrottleNames,
     lessons: AtomicU32,
     uncertain: AtomicBool,
     /// The secrets that the latest attempt sends.
@@ -414,18 +414,18 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
             Err(_) => None,
         };
         let ending = match (outcome, &failure) {
-            (Err(error), _) => Ending::Broken {
+            (Err(error), _) => AttemptResult::Broken {
                 kind: error.kind(),
                 unsent: error.is_unsent(),
                 transient: error.is_transient(),
             },
-            (Ok(response), Some(failure)) => Ending::Failure {
+            (Ok(response), Some(failure)) => AttemptResult::Failure {
                 failure,
                 kind: dialect.kind(failure),
                 learned: dialect.learn(self.exchange.bucket, self.outgoing, failure, response.credential)
                     && self.lessons.fetch_add(1, Ordering::AcqRel) < LESSONS_MAX,
             },
-            (Ok(_), None) => Ending::Success,
+            (Ok(_), None) => AttemptResult::Success,
         };
         let verdict = judge::verdict(delivered, ending);
         if judge::may_have_acted(ending) {
@@ -443,7 +443,7 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
     }
 
     fn throttle_object(&self) -> Option<&str> {
-        let Throttle { names, key_len } = &self.throttle;
+        let ThrottleNames { names, key_len } = &self.throttle;
         (names.len() > *key_len).then_some(names)
     }
 
@@ -457,9 +457,9 @@ impl<D: HttpDialect> Call for Attempts<'_, D> {
     async fn hedge(&self) -> Hedge {
         let hedged = match self.delivery {
             Some(delivery) => delivery.hedge(),
-            None => Some(Hedged { range: None, sink: self.sinks.map(|sinks| sinks()) }),
+            None => Some(HedgeRequest { range: None, sink: self.sinks.map(|sinks| sinks()) }),
         };
-        let Some(Hedged { range, sink }) = hedged else { return Hedge::Nothing };
+        let Some(HedgeRequest { range, sink }) = hedged else { return Hedge::Nothing };
         let mut outgoing = self.outgoing.clone();
         if let Some(range) = range {
             outgoing.expected = Some(range.end - range.start);
@@ -515,7 +515,7 @@ mod tests {
     #[test]
     fn throttles_an_object_per_direction_under_a_name_no_folder_has() {
         let folder = throttle_key(Provider::S3, "https://h", "b", "logs");
-        let of = |key, is_read| Throttle::of(folder.clone(), Some((key, is_read))).names;
+        let of = |key, is_read| ThrottleNames::of(folder.clone(), Some((key, is_read))).names;
         let names = [of("logs/a", true), of("logs/a", false), of("logs/b", true)];
         assert!(names.iter().all(|name| name.starts_with(&folder)));
         let folders =

@@ -14,7 +14,6 @@ mod folders;
 pub(crate) mod fuzzing;
 mod get;
 mod head;
-mod lenient;
 mod list;
 mod move_to;
 mod multipart;
@@ -25,6 +24,7 @@ mod resumable;
 mod rewrite;
 mod set_meta;
 mod sign;
+mod text_fields;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,21 +35,21 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
 
 pub(crate) use self::dialect::CAPABILITIES;
-use crate::credentials::{Google, google_endpoint};
-use crate::encryption::Keyed;
+use crate::credentials::{GoogleCredentials, google_endpoint};
+use crate::encryption::KeyUse;
 use crate::endpoint::{Endpoint, is_private};
-use crate::exchange::{HttpDialect, Outgoing, Sign};
-use crate::judge::Failure;
-use crate::requests::Tally;
+use crate::exchange::{HttpDialect, Outgoing, RequestSigner};
+use crate::judge::ErrorResponse;
+use crate::requests::RequestTally;
 use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
 /// The GCS dialect with its endpoint and credentials.
 #[derive(Debug)]
 pub(crate) struct Gcs {
     lanes: Lanes,
-    tally: Tally,
+    tally: RequestTally,
     endpoint: Endpoint,
-    credentials: Arc<Google>,
+    credentials: Arc<GoogleCredentials>,
     /// The headers that every request carries.
     headers: HeaderMap,
     added_headers: HeaderMap,
@@ -57,13 +57,13 @@ pub(crate) struct Gcs {
     kms_key: Option<String>,
     encryption: Encryption,
     /// Remembers that the server doesn't support XML multipart uploads.
-    lacks_multipart: Refusals,
+    lacks_multipart: BucketRefusals,
     /// The buckets in which the credentials don't permit multipart uploads.
-    multipart_refused: Refusals,
+    multipart_refused: BucketRefusals,
     /// Remembers that the server doesn't support batches.
-    lacks_batch: Refusals,
+    lacks_batch: BucketRefusals,
     /// The buckets in which the credentials don't permit moves, and the endpoint if the server doesn't support them.
-    lacks_move: Refusals,
+    lacks_move: BucketRefusals,
     /// Records for each bucket if it has a hierarchical namespace. This property of a bucket never changes.
     namespaces: Mutex<BTreeMap<String, bool>>,
 }
@@ -78,9 +78,9 @@ const BELIEVED: Duration = Duration::from_secs(600);
 
 /// The buckets that have refused one kind of request, with the time of each refusal.
 #[derive(Debug, Default)]
-struct Refusals(Mutex<BTreeMap<String, Instant>>);
+struct BucketRefusals(Mutex<BTreeMap<String, Instant>>);
 
-impl Refusals {
+impl BucketRefusals {
     fn has(&self, bucket: &str, now: Instant) -> bool {
         self.lock().get(bucket).is_some_and(|since| now.saturating_duration_since(*since) < BELIEVED)
     }
@@ -108,10 +108,10 @@ impl Gcs {
             };
             headers.insert("x-goog-user-project", HeaderValue::try_from(project).map_err(invalid)?);
         }
-        let credentials = Arc::new(Google::new(settings, &endpoint, &lanes));
+        let credentials = Arc::new(GoogleCredentials::new(settings, &endpoint, &lanes));
         Ok(Arc::new(Self {
             lanes,
-            tally: Tally::default(),
+            tally: RequestTally::default(),
             endpoint,
             credentials,
             headers,
@@ -119,10 +119,10 @@ impl Gcs {
             project: settings.project.clone(),
             kms_key: settings.kms_key.clone(),
             encryption: settings.encryption.clone(),
-            lacks_multipart: Refusals::default(),
-            multipart_refused: Refusals::default(),
-            lacks_batch: Refusals::default(),
-            lacks_move: Refusals::default(),
+            lacks_multipart: BucketRefusals::default(),
+            multipart_refused: BucketRefusals::default(),
+            lacks_batch: BucketRefusals::default(),
+            lacks_move: BucketRefusals::default(),
             namespaces: Mutex::default(),
         }))
     }
@@ -166,9 +166,9 @@ fn check(settings: &Settings, endpoint: &Endpoint) -> Result<(), Error> {
 }
 
 /// Renews the token of a request, if the request has one.
-pub(crate) struct Signer(Option<Arc<Google>>);
+pub(crate) struct GcsSigner(Option<Arc<GoogleCredentials>>);
 
-impl Sign for Signer {
+impl RequestSigner for GcsSigner {
     fn sign_again(&self, request: &mut Request) {
         if let Some(google) = &self.0 {
             request.credential = google.authorize_again(&mut request.headers).unwrap_or(request.credential);
@@ -185,7 +185,7 @@ impl HttpDialect for Gcs {
         &self.lanes
     }
 
-    fn tally(&self) -> &Tally {
+    fn tally(&self) -> &RequestTally {
         &self.tally
     }
 
@@ -197,9 +197,9 @@ impl HttpDialect for Gcs {
         &self.added_headers
     }
 
-    type Signer = Signer;
+    type Signer = GcsSigner;
 
-    async fn request(&self, _bucket: &str, outgoing: &Outgoing) -> Result<(Request, Signer), Error> {
+    async fn request(&self, _bucket: &str, outgoing: &Outgoing) -> Result<(Request, GcsSigner), Error> {
         let (origin, target) = match &outgoing.origin {
             Some(origin) => (origin.clone(), outgoing.target.clone()),
             None => {
@@ -220,8 +220,8 @@ impl HttpDialect for Gcs {
         let mut request = Request::new(origin, outgoing.method.clone(), target);
         request.headers = self.headers.clone();
         request.headers.extend(outgoing.headers.clone());
-        if ours && outgoing.keyed != Keyed::Nothing {
-            encryption::apply(&mut request.headers, outgoing.keyed, &self.encryption);
+        if ours && outgoing.key_use != KeyUse::Nothing {
+            encryption::apply(&mut request.headers, outgoing.key_use, &self.encryption);
         }
         if ours {
             request.credential = self.credentials.authorize(&mut request.headers).await?;
@@ -229,10 +229,10 @@ impl HttpDialect for Gcs {
         request.body = outgoing.body.clone();
         request.expected = outgoing.expected;
         request.no_progress = outgoing.no_progress;
-        Ok((request, Signer(ours.then(|| Arc::clone(&self.credentials)))))
+        Ok((request, GcsSigner(ours.then(|| Arc::clone(&self.credentials)))))
     }
 
-    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<ErrorResponse> {
         let status = response.head.status;
         if status.is_success() || outgoing.also == Some(status) {
             return None;
@@ -240,11 +240,11 @@ impl HttpDialect for Gcs {
         Some(failure::read(&response.head, &response.body))
     }
 
-    fn kind(&self, failure: &Failure) -> ErrorKind {
+    fn kind(&self, failure: &ErrorResponse) -> ErrorKind {
         failure::kind(failure)
     }
 
-    fn learn(&self, _bucket: &str, _: &Outgoing, failure: &Failure, credential: u64) -> bool {
+    fn learn(&self, _bucket: &str, _: &Outgoing, failure: &ErrorResponse, credential: u64) -> bool {
         failure.status == StatusCode::UNAUTHORIZED && self.credentials.replaces(credential)
     }
 }
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_believed_for_its_bucket_and_for_a_while() {
-        let (refusals, now) = (Refusals::default(), Instant::now());
+        let (refusals, now) = (BucketRefusals::default(), Instant::now());
         refusals.add("b", now);
         assert!(refusals.has("b", now + BELIEVED / 2) && !refusals.has(ENDPOINT, now));
         assert!(!refusals.has("b", now + BELIEVED));

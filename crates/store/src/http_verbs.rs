@@ -11,14 +11,14 @@ macro_rules! http_verbs {
             use async_trait::async_trait;
             use laneway_lanes::Body;
 
-            use crate::delete_many::{Deletes, DeletesMany};
+            use crate::delete_many::{BatchDeleteDialect, DeleteDialect};
             use crate::exchange::HttpDialect;
-            use crate::multipart::SpeaksMultipart;
+            use crate::multipart::{MultipartDialect, uploads};
             use crate::settings::fingerprint;
             use crate::{
                 Capabilities, Checksums, Condition, Deletion, Dialect, Error, Get, Got, List, MetaChange, Multipart,
                 NewBucket, ObjectId, ObjectMeta, Page, Part, Provider, PutOptions, ReadAs, Requests, SignOptions,
-                SignedUrl, StoredPart, Unless, Version, unfinished,
+                SignedUrl, StoredPart, Unless, Version,
             };
 
             #[async_trait]
@@ -70,7 +70,7 @@ macro_rules! http_verbs {
                 }
 
                 async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
-                    Deletes::delete(self, id, condition).await
+                    DeleteDialect::delete(self, id, condition).await
                 }
 
                 async fn list(
@@ -82,7 +82,7 @@ macro_rules! http_verbs {
                 }
 
                 async fn delete_many(&self, bucket: &str, objects: &[Deletion]) -> Vec<Result<(), Error>> {
-                    DeletesMany::delete_many(self, bucket, objects).await
+                    BatchDeleteDialect::delete_many(self, bucket, objects).await
                 }
 
                 async fn copy(
@@ -109,15 +109,15 @@ macro_rules! http_verbs {
                 }
 
                 async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
-                    SpeaksMultipart::part(self, upload, number, body, crc32c).await
+                    MultipartDialect::part(self, upload, number, body, crc32c).await
                 }
 
                 async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
-                    SpeaksMultipart::list_parts(self, upload).await
+                    MultipartDialect::list_parts(self, upload).await
                 }
 
                 async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
-                    unfinished::list(self, bucket, prefix).await
+                    uploads::list(self, bucket, prefix).await
                 }
 
                 async fn complete(
@@ -131,7 +131,7 @@ macro_rules! http_verbs {
                 }
 
                 async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-                    SpeaksMultipart::abort(self, upload).await
+                    MultipartDialect::abort(self, upload).await
                 }
 
                 async fn buckets(&self) -> Result<Vec<String>, Error> {

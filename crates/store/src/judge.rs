@@ -10,13 +10,13 @@
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode};
-use laneway_lanes::{Head, Kind, Verdict};
+use laneway_lanes::{Kind, ResponseHead, Verdict};
 
 use crate::ErrorKind;
 
 /// An error answer, reduced to the fields that the rules use.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ErrorResponse {
     /// The status. For an error in the body of an answer with status 200, it is the usual status for the error's code.
     pub(crate) status: StatusCode,
     /// The store's error code.
@@ -37,12 +37,12 @@ pub(crate) struct Failure {
 
 /// The outcome of an attempt, reduced to the fields that the rules use.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Ending<'a> {
+pub(crate) enum AttemptResult<'a> {
     /// A success.
     Success,
     /// An answer with an error.
     Failure {
-        failure: &'a Failure,
+        failure: &'a ErrorResponse,
         kind: ErrorKind,
         /// The dialect learned something from the answer, such as a region or that its token is stale.
         learned: bool,
@@ -53,50 +53,52 @@ pub(crate) enum Ending<'a> {
 
 /// Decides if and when another attempt follows. `delivered` is true if bytes of the answer's body have reached the
 /// caller's sink.
-pub(crate) fn verdict(delivered: bool, ending: Ending<'_>) -> Verdict {
+pub(crate) fn verdict(delivered: bool, ending: AttemptResult<'_>) -> Verdict {
     match ending {
-        Ending::Success => Verdict::Done,
-        Ending::Failure { learned: true, .. } => Verdict::Again,
-        Ending::Failure { failure, kind: ErrorKind::Throttled, .. } => {
+        AttemptResult::Success => Verdict::Done,
+        AttemptResult::Failure { learned: true, .. } => Verdict::Again,
+        AttemptResult::Failure { failure, kind: ErrorKind::Throttled, .. } => {
             Verdict::Throttled { after: failure.after }
         }
         // A temporary error with `Retry-After` is treated like throttling, because the server asks for a pause.
-        Ending::Failure { failure, .. } if failure.after.is_some() && wants_to_be_left_alone(failure) => {
+        AttemptResult::Failure { failure, .. }
+            if failure.after.is_some() && wants_to_be_left_alone(failure) =>
+        {
             Verdict::Throttled { after: failure.after }
         }
-        Ending::Failure { failure, .. } if is_passing(failure) => match failure.status {
+        AttemptResult::Failure { failure, .. } if is_passing(failure) => match failure.status {
             StatusCode::SERVICE_UNAVAILABLE => Verdict::Unavailable,
             _ => Verdict::Retry,
         },
-        Ending::Failure { .. } => Verdict::Done,
-        Ending::Broken { transient: false, .. } => Verdict::Done,
-        Ending::Broken { unsent: true, .. } => Verdict::Retry,
-        Ending::Broken { kind: Kind::Sink | Kind::Source, .. } => Verdict::Done,
-        Ending::Broken { .. } if delivered => Verdict::Done,
-        Ending::Broken { .. } => Verdict::Retry,
+        AttemptResult::Failure { .. } => Verdict::Done,
+        AttemptResult::Broken { transient: false, .. } => Verdict::Done,
+        AttemptResult::Broken { unsent: true, .. } => Verdict::Retry,
+        AttemptResult::Broken { kind: Kind::Sink | Kind::Source, .. } => Verdict::Done,
+        AttemptResult::Broken { .. } if delivered => Verdict::Done,
+        AttemptResult::Broken { .. } => Verdict::Retry,
     }
 }
 
 /// Returns true if the server may have carried out the request, although the attempt ended in this way. A server that
 /// answers 501 or 505 doesn't support the request, so it hasn't carried it out.
-pub(crate) fn may_have_acted(ending: Ending<'_>) -> bool {
+pub(crate) fn may_have_acted(ending: AttemptResult<'_>) -> bool {
     match ending {
-        Ending::Success => true,
-        Ending::Failure { failure, .. } => {
+        AttemptResult::Success => true,
+        AttemptResult::Failure { failure, .. } => {
             failure.status.is_server_error() && !matches!(failure.status.as_u16(), 501 | 505)
         }
-        Ending::Broken { unsent, .. } => !unsent,
+        AttemptResult::Broken { unsent, .. } => !unsent,
     }
 }
 
 /// Returns true if `Retry-After` in an answer with this status asks the client to slow down.
-fn wants_to_be_left_alone(failure: &Failure) -> bool {
+fn wants_to_be_left_alone(failure: &ErrorResponse) -> bool {
     failure.status.as_u16() == 408 || may_recover(failure.status)
 }
 
 /// Returns true for temporary failures that don't ask to slow down. S3 sends 400 `RequestTimeout` if the request
 /// arrived too slowly, and 409 if two conditional writes of an object ran at the same time.
-pub(crate) fn is_passing(failure: &Failure) -> bool {
+pub(crate) fn is_passing(failure: &ErrorResponse) -> bool {
     if failure.is_final {
         return false;
     }
@@ -129,7 +131,7 @@ pub(crate) fn names_a_digest(message: &str) -> bool {
 /// Returns true if an answer says that its port speaks TLS and got a plain HTTP request, in the words of Go's
 /// `net/http` (MinIO), nginx or Apache. A store never answers in this way. The answer to a HEAD has no body, so for a
 /// HEAD the function returns true if the answer has none of a store's headers and isn't announced as XML.
-pub(crate) fn wants_tls(method: &Method, head: &Head, body: &[u8]) -> bool {
+pub(crate) fn wants_tls(method: &Method, head: &ResponseHead, body: &[u8]) -> bool {
     const WORDS: [&str; 3] = [
         "Client sent an HTTP request to an HTTPS server",
         "The plain HTTP request was sent to HTTPS port",
@@ -179,19 +181,19 @@ pub(crate) fn retry_after(value: Option<&str>, now: SystemTime) -> Option<Durati
 mod tests {
     use super::*;
 
-    fn failure(status: u16, code: Option<&str>) -> Failure {
-        Failure {
+    fn failure(status: u16, code: Option<&str>) -> ErrorResponse {
+        ErrorResponse {
             status: StatusCode::from_u16(status).expect("a status"),
             code: code.map(str::to_owned),
             after: Some(Duration::from_secs(7)),
-            ..Failure::default()
+            ..ErrorResponse::default()
         }
     }
 
-    fn broken(kind: Kind, unsent: bool) -> Ending<'static> {
+    fn broken(kind: Kind, unsent: bool) -> AttemptResult<'static> {
         let transient =
             matches!(kind, Kind::Resolve | Kind::Connect | Kind::Tls | Kind::Timeout | Kind::Interrupted);
-        Ending::Broken { kind, unsent, transient }
+        AttemptResult::Broken { kind, unsent, transient }
     }
 
     #[test]
@@ -214,8 +216,11 @@ mod tests {
         ];
         for (status, code, expected) in table {
             let failure = failure(status, code);
-            let ending =
-                Ending::Failure { failure: &failure, kind: kind_of_status(failure.status), learned: false };
+            let ending = AttemptResult::Failure {
+                failure: &failure,
+                kind: kind_of_status(failure.status),
+                learned: false,
+            };
             assert_eq!(verdict(false, ending), expected, "{status} {code:?}");
         }
     }
@@ -232,9 +237,12 @@ mod tests {
             (527, Verdict::Retry),
             (505, Verdict::Done),
         ] {
-            let failure = Failure { after: None, ..failure(status, None) };
-            let ending =
-                Ending::Failure { failure: &failure, kind: kind_of_status(failure.status), learned: false };
+            let failure = ErrorResponse { after: None, ..failure(status, None) };
+            let ending = AttemptResult::Failure {
+                failure: &failure,
+                kind: kind_of_status(failure.status),
+                learned: false,
+            };
             assert_eq!(verdict(false, ending), expected, "{status}");
         }
     }
@@ -267,7 +275,7 @@ mod tests {
     #[test]
     fn what_the_dialect_learned_is_tried_at_once() {
         let failure = failure(301, None);
-        let ending = Ending::Failure { failure: &failure, kind: ErrorKind::Invalid, learned: true };
+        let ending = AttemptResult::Failure { failure: &failure, kind: ErrorKind::Invalid, learned: true };
         assert_eq!(verdict(false, ending), Verdict::Again);
     }
 
@@ -278,13 +286,13 @@ mod tests {
         let (no, maybe) = (failure(412, None), failure(503, None));
         let unsupported = failure(501, None);
         let kind = ErrorKind::Unsupported;
-        assert!(!may_have_acted(Ending::Failure { failure: &unsupported, kind, learned: false }));
-        assert!(!may_have_acted(Ending::Failure {
+        assert!(!may_have_acted(AttemptResult::Failure { failure: &unsupported, kind, learned: false }));
+        assert!(!may_have_acted(AttemptResult::Failure {
             failure: &no,
             kind: ErrorKind::Precondition,
             learned: false
         }));
-        assert!(may_have_acted(Ending::Failure {
+        assert!(may_have_acted(AttemptResult::Failure {
             failure: &maybe,
             kind: ErrorKind::Throttled,
             learned: false

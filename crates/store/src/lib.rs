@@ -12,10 +12,8 @@
 //! This crate deliberately doesn't choose ranges and parts, which is the caller's task. It also doesn't write files,
 //! and it doesn't resume in the middle of a body.
 
-mod access_grant;
-mod added_headers;
 mod aws_files;
-mod bucket_setting;
+mod bucket;
 mod capabilities;
 mod checksum;
 mod credential_provider;
@@ -41,11 +39,9 @@ mod get_range;
 mod http_verbs;
 mod judge;
 mod listing;
-mod listings;
 mod lock;
 mod meta_change;
 mod multipart;
-mod new_bucket;
 mod object;
 mod partition;
 mod presign;
@@ -57,14 +53,11 @@ mod secrets;
 mod settings;
 mod store;
 mod timestamp;
-mod unfinished;
 mod unless;
 mod upload;
 mod xml;
 
-pub use access_grant::AccessGrant;
-pub use added_headers::may_be_added;
-pub use bucket_setting::BucketSetting;
+pub use bucket::{BucketSetting, NewBucket};
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,
 };
@@ -78,16 +71,15 @@ pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use get_range::GetRange;
 pub use laneway_lanes::{Body, Breaks, Path, Protocol, Route, Segment, SinkError, Spare};
+pub use listing::totals::Listings;
 pub use listing::{FolderPage, FolderRename, List, ListingLimits, Page};
-pub use listings::Listings;
 pub use lock::{Retention, RetentionMode};
 pub use meta_change::{Changing, MetaChange};
-pub use new_bucket::NewBucket;
-pub use object::{NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Version};
+pub use object::{AccessGrant, NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Version};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
 pub use restore::{Restoration, RestoreOptions};
-pub use settings::{AssumedRole, ChecksumAlgorithm, MfaPrompt, RequestChecksums, Settings};
+pub use settings::{AssumedRole, ChecksumAlgorithm, MfaPrompt, RequestChecksums, Settings, may_be_added};
 pub use store::{Store, capabilities_of};
 pub use unless::Unless;
 pub use upload::{

@@ -1,9 +1,10 @@
 //! The arguments and the result of a listing.
 
-pub(crate) mod arriving;
 pub(crate) mod cutter;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+pub(crate) mod page;
+pub(crate) mod totals;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};

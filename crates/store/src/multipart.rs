@@ -1,18 +1,20 @@
 //! Multipart uploads, in the protocol that S3 defines and GCS's XML API copies
 //! (<https://cloud.google.com/storage/docs/multipart-uploads>). Only the names of the headers differ.
 
+pub(crate) mod uploads;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, header};
-use laneway_lanes::{Body, Head};
+use laneway_lanes::{Body, ResponseHead};
 use serde::Deserialize;
 
 use crate::checksum::{decode_crc32c, encode_crc32c};
-use crate::encode::{Query, xml_text};
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, HttpDialect, Outgoing, Sent, Unsendable};
+use crate::encode::{QueryString, xml_text};
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, ExchangeResponse, HttpDialect, Outgoing, UnsendableHeader};
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, Part, PartChecksums, StoredPart, xml};
 
 /// The time limit without progress for the completion. A store may take minutes to complete an upload of many parts,
@@ -27,7 +29,7 @@ const PAGES_MAX: u32 = 100;
 const LISTED_PARTS: [&str; 2] = ["ListPartsResult", "ListPartsResponse"];
 
 /// The differences between the dialects' multipart protocols.
-pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
+pub(crate) trait MultipartDialect: HttpDialect + Sized {
     /// The attributes of the root element in the document that completes an upload.
     const NAMESPACE: &str;
 
@@ -35,19 +37,19 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
     const REPEATS_CHECKSUMS: bool;
 
     /// Returns a request about one upload of an object.
-    fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing;
+    fn about(method: Method, id: &ObjectId, query: &QueryString) -> Outgoing;
 
     /// Returns a request about all uploads of a bucket.
-    fn about_all(bucket: &str, query: &Query) -> Outgoing;
+    fn about_all(bucket: &str, query: &QueryString) -> Outgoing;
 
     /// The kind of checksums that an upload is assumed to have if the listing of uploads doesn't name it.
     const CHECKSUMS_UNTOLD: PartChecksums;
 
     /// Adds the body's checksum to the request.
-    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable>;
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, UnsendableHeader>;
 
     /// Returns the CRC32C that the store computed from the received bytes, if the answer contains it.
-    fn crc32c_of(answer: &Head) -> Option<u32>;
+    fn crc32c_of(answer: &ResponseHead) -> Option<u32>;
 
     async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
@@ -68,13 +70,13 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
         let mut parts: Vec<ListedPart> = Vec::new();
         for _ in 0..PAGES_MAX {
             let after = parts.last().map_or(0, |part| part.part_number);
-            let query = Query::new()
+            let query = QueryString::new()
                 .and("max-parts", PAGE)
                 .and("part-number-marker", &after.to_string())
                 .and("uploadId", &upload.upload_id);
-            let outgoing = Self::about(Method::GET, &upload.id, &query).keyed(Keyed::Object);
+            let outgoing = Self::about(Method::GET, &upload.id, &query).key_use(KeyUse::Object);
             let sent = exchange.send(&outgoing).await?;
-            let page: Page = xml::answer(&sent.response.body, &LISTED_PARTS)
+            let page: ListPartsResult = xml::answer(&sent.response.body, &LISTED_PARTS)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of parts: {e}")))?;
             let mut found = page.parts;
             found.retain(|part| part.part_number > after);
@@ -90,7 +92,7 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
 
     async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Abort, &upload.id);
-        let query = Query::new().and("uploadId", &upload.upload_id);
+        let query = QueryString::new().and("uploadId", &upload.upload_id);
         match exchange.send(&Self::about(Method::DELETE, &upload.id, &query)).await {
             Err(error) if error.is_not_found() && error.is_uncertain() => Ok(()),
             sent => sent.map(drop),
@@ -99,8 +101,8 @@ pub(crate) trait SpeaksMultipart: HttpDialect + Sized {
 }
 
 /// Returns the query of a request that uploads a part.
-pub(crate) fn part_query(upload: &Multipart, number: u32) -> Query {
-    Query::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id)
+pub(crate) fn part_query(upload: &Multipart, number: u32) -> QueryString {
+    QueryString::new().and("partNumber", &number.to_string()).and("uploadId", &upload.upload_id)
 }
 
 /// The maximum number of attempts to begin an upload if the answers are successes without an upload id. A single such
@@ -110,18 +112,19 @@ pub(crate) const BEGINNINGS_MAX: u32 = 3;
 
 /// Returns the upload id from the answer that began an upload.
 pub(crate) fn upload_id(answer: &[u8]) -> Result<String, String> {
-    let Initiated { upload_id } = xml::answer(answer, &["InitiateMultipartUploadResult"])?;
+    let InitiateMultipartUploadResult { upload_id } =
+        xml::answer(answer, &["InitiateMultipartUploadResult"])?;
     if upload_id.is_empty() { Err("its name is empty".to_owned()) } else { Ok(upload_id) }
 }
 
 /// Returns the request that sends a part, with its checksum if the upload has checksums.
-pub(crate) fn part_request<D: SpeaksMultipart>(
+pub(crate) fn part_request<D: MultipartDialect>(
     upload: &Multipart,
     number: u32,
     body: Body,
     crc32c: u32,
-) -> Result<Outgoing, Unsendable> {
-    let outgoing = D::about(Method::PUT, &upload.id, &part_query(upload, number)).keyed(Keyed::Object);
+) -> Result<Outgoing, UnsendableHeader> {
+    let outgoing = D::about(Method::PUT, &upload.id, &part_query(upload, number)).key_use(KeyUse::Object);
     let outgoing = Outgoing { body, ..outgoing };
     if upload.checksums == PartChecksums::None { Ok(outgoing) } else { D::checked(outgoing, crc32c) }
 }
@@ -130,9 +133,9 @@ pub(crate) fn part_request<D: SpeaksMultipart>(
 ///
 /// # Errors
 /// Returns `Integrity` if its checksum differs.
-pub(crate) fn part_of<D: SpeaksMultipart>(
+pub(crate) fn part_of<D: MultipartDialect>(
     exchange: &Exchange<'_, D>,
-    sent: &Sent,
+    sent: &ExchangeResponse,
     number: u32,
     size: u64,
     crc32c: u32,
@@ -148,7 +151,7 @@ pub(crate) fn part_of<D: SpeaksMultipart>(
 /// Returns the error for a part whose bytes differ at the store.
 pub(crate) fn damaged<D: HttpDialect>(
     exchange: &Exchange<'_, D>,
-    sent: &Sent,
+    sent: &ExchangeResponse,
     number: u32,
     name: &str,
 ) -> Error {
@@ -162,15 +165,15 @@ pub(crate) fn damaged<D: HttpDialect>(
 ///
 /// # Errors
 /// Fails if an entity tag can't be written in XML.
-pub(crate) fn complete_request<D: SpeaksMultipart>(
+pub(crate) fn complete_request<D: MultipartDialect>(
     upload: &Multipart,
     parts: &[Part],
     sha256s: &BTreeMap<u32, String>,
 ) -> Result<Outgoing, String> {
     let document = document::<D>(upload, parts, sha256s).ok_or("a part's ETag holds control characters")?;
-    let query = Query::new().and("uploadId", &upload.upload_id);
+    let query = QueryString::new().and("uploadId", &upload.upload_id);
     // If an upload was begun with a customer's key, S3 needs the key to complete it too.
-    let mut outgoing = D::about(Method::POST, &upload.id, &query).keyed(Keyed::Object);
+    let mut outgoing = D::about(Method::POST, &upload.id, &query).key_use(KeyUse::Object);
     outgoing.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/xml"));
     outgoing.body = Body::from(Bytes::from(document));
     outgoing.no_progress = Some(COMPLETE_NO_PROGRESS_MAX);
@@ -185,7 +188,7 @@ pub(crate) fn in_order(parts: &[Part]) -> Vec<&Part> {
     parts
 }
 
-fn document<D: SpeaksMultipart>(
+fn document<D: MultipartDialect>(
     upload: &Multipart,
     parts: &[Part],
     sha256s: &BTreeMap<u32, String>,
@@ -209,13 +212,13 @@ fn document<D: SpeaksMultipart>(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Initiated {
+struct InitiateMultipartUploadResult {
     upload_id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Page {
+struct ListPartsResult {
     #[serde(default)]
     is_truncated: bool,
     #[serde(default, rename = "Part")]
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_part_carries_its_checksum() {
-        let of = |part: Result<Outgoing, Unsendable>| part.expect("a request");
+        let of = |part: Result<Outgoing, UnsendableHeader>| part.expect("a request");
         let whole = upload(PartChecksums::FullObject);
         let gcs = of(part_request::<Gcs>(&whole, 3, Body::from("x"), 0xe306_9283));
         assert_eq!(gcs.target, "/b/a//b%20c?partNumber=3&uploadId=u%2F1");
@@ -316,7 +319,7 @@ mod tests {
             <Part><PartNumber>1</PartNumber><LastModified>2026-01-01T00:00:00Z</LastModified><ETag>&quot;e&quot;</ETag>
             <ChecksumCRC32C>4waSgw==</ChecksumCRC32C><Size>5</Size></Part><Initiator><ID>i</ID></Initiator>
             <Part><PartNumber>3</PartNumber><ETag>"f"</ETag><Size>6</Size></Part></ListPartsResult>"#;
-        let page: Page = xml::read(body).expect("a page");
+        let page: ListPartsResult = xml::read(body).expect("a page");
         assert!(page.is_truncated);
         let parts: Vec<StoredPart> = page.parts.into_iter().map(StoredPart::from).collect();
         let part = |number, etag: &str, size, crc32c| StoredPart { number, etag: etag.into(), size, crc32c };
@@ -327,9 +330,9 @@ mod tests {
     fn an_upload_without_parts_is_an_empty_page() {
         for root in ["ListPartsResult", "ListPartsResponse"] {
             let body = format!("<{root}><Bucket>b</Bucket></{root}>");
-            let page: Page = xml::answer(body.as_bytes(), &LISTED_PARTS).expect("a page");
+            let page: ListPartsResult = xml::answer(body.as_bytes(), &LISTED_PARTS).expect("a page");
             assert!(page.parts.is_empty() && !page.is_truncated);
         }
-        assert!(xml::answer::<Page>(b"<html></html>", &LISTED_PARTS).is_err());
+        assert!(xml::answer::<ListPartsResult>(b"<html></html>", &LISTED_PARTS).is_err());
     }
 }

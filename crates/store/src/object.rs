@@ -1,4 +1,4 @@
-//! An object's name, state and metadata.
+//! An object's name, state, metadata and permissions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -287,4 +287,13 @@ impl ObjectMeta {
             restore: None,
         }
     }
+}
+
+/// A permission that an access control list grants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AccessGrant {
+    /// The account or group, as the store names it: an S3 account's id, `AllUsers`, `user-a@b.example`.
+    pub grantee: String,
+    /// The permission, as the store names it: `READ`, `FULL_CONTROL`, `OWNER`.
+    pub permission: String,
 }

@@ -23,13 +23,13 @@ pub struct Requests {
 
 /// The counters behind [`Requests`].
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct RequestTally {
     writes: Arc<AtomicU64>,
     reads: Arc<AtomicU64>,
     deletes: Arc<AtomicU64>,
 }
 
-impl Tally {
+impl RequestTally {
     /// Returns the counter for a request.
     pub(crate) fn class(&self, operation: Operation, method: &Method) -> Arc<AtomicU64> {
         let class = match (operation, method) {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn requests_are_counted_as_the_price_lists_class_them() {
-        let tally = Tally::default();
+        let tally = RequestTally::default();
         for (operation, method) in [
             (Operation::Put, Method::PUT),
             (Operation::Put, Method::POST),

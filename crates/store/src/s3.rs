@@ -7,6 +7,7 @@ mod buckets;
 mod checksum_support;
 mod chosen_checksum;
 mod clock;
+mod condition_checks;
 mod conditions;
 mod copy;
 mod delete;
@@ -18,9 +19,7 @@ mod failure;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod get;
-mod guarded;
 mod head;
-mod head_bucket;
 mod headers;
 mod list;
 mod multipart;
@@ -45,21 +44,21 @@ use http::header::{ACCEPT_ENCODING, HOST};
 use http::{HeaderMap, HeaderValue, Method};
 use laneway_lanes::{Lanes, Origin, Protocol, Request, Response};
 
-use self::address::{Address, Place, is_directory};
+use self::address::{Address, RequestAddress, is_directory};
 use self::checksum_support::ChecksumSupport;
 use self::clock::Clock;
 use self::etags::Etags;
 use self::regions::Regions;
-use self::session::{Session, Sessions};
-use self::signer::Signer;
+use self::session::{BucketSession, BucketSessions};
+use self::signer::S3Signer;
 use self::write_conditions::WriteConditions;
-use crate::credentials::Aws;
-use crate::encryption::Keyed;
+use crate::credentials::AwsCredentials;
+use crate::encryption::KeyUse;
 use crate::endpoint::is_private;
 use crate::exchange::{HttpDialect, Outgoing};
-use crate::judge::Failure;
+use crate::judge::ErrorResponse;
 use crate::partition::Partition;
-use crate::requests::Tally;
+use crate::requests::RequestTally;
 use crate::settings::completed;
 use crate::{ChecksumAlgorithm, Encryption, Error, ErrorKind, Operation, Provider, Settings};
 
@@ -72,9 +71,9 @@ const SHA256_OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934
 #[derive(Debug)]
 pub(crate) struct S3 {
     lanes: Lanes,
-    tally: Tally,
+    tally: RequestTally,
     address: Address,
-    credentials: Arc<Aws>,
+    credentials: Arc<AwsCredentials>,
     /// Headers of every request.
     headers: HeaderMap,
     added_headers: HeaderMap,
@@ -82,7 +81,7 @@ pub(crate) struct S3 {
     kms_key: Option<String>,
     encryption: Encryption,
     regions: Regions,
-    sessions: Sessions,
+    sessions: BucketSessions,
     /// The way in which the endpoint treats conditional writes, as far as it is known.
     conditions: WriteConditions,
     /// The endpoint's support of checksums in requests, as far as it is known.
@@ -97,7 +96,7 @@ pub(crate) struct S3 {
     /// True after the endpoint answered GetObjectAttributes with something else, such as the object itself.
     lacks_attributes: AtomicBool,
     /// Remembers if listings may request the restore status of archived objects from this endpoint.
-    restores: restore_status::Asking,
+    restores: restore_status::RestoreStatusSupport,
     /// The version of the listing request that the endpoint supports. It is set once an answer has shown it.
     list_form: OnceLock<list::ListForm>,
 }
@@ -120,10 +119,10 @@ impl S3 {
         if settings.request_payer {
             headers.insert("x-amz-request-payer", HeaderValue::from_static("requester"));
         }
-        let credentials = Arc::new(Aws::new(settings, &lanes));
+        let credentials = Arc::new(AwsCredentials::new(settings, &lanes));
         Ok(Arc::new(Self {
             lanes,
-            tally: Tally::default(),
+            tally: RequestTally::default(),
             address,
             credentials,
             headers,
@@ -132,14 +131,14 @@ impl S3 {
             kms_key: settings.kms_key.clone(),
             encryption: settings.encryption.clone(),
             regions: Regions::new(settings.region.as_deref()),
-            sessions: Sessions::default(),
+            sessions: BucketSessions::default(),
             conditions,
             checksums: ChecksumSupport::new(settings.request_checksums.unwrap_or_default()),
             checksum_algorithm: settings.checksum_algorithm,
             etags,
             md5s_of_parts,
             lacks_attributes: AtomicBool::new(false),
-            restores: restore_status::Asking::default(),
+            restores: restore_status::RestoreStatusSupport::default(),
             list_form: OnceLock::new(),
         }))
     }
@@ -172,10 +171,10 @@ impl S3 {
         bucket: &str,
         region: &str,
         outgoing: &Outgoing,
-        session: Option<Session>,
-    ) -> Result<(Request, Signer), Error> {
+        session: Option<BucketSession>,
+    ) -> Result<(Request, S3Signer), Error> {
         let invalid = |why: String| Error::new(ErrorKind::Invalid, Operation::Open, why);
-        let Place { origin, target, service, region } =
+        let RequestAddress { origin, target, service, region } =
             self.address.locate(bucket, region, &outgoing.target)?;
         let uri: http::Uri = format!("{origin}{target}")
             .parse()
@@ -185,9 +184,9 @@ impl S3 {
         parts.uri = uri;
         parts.headers = self.headers.clone();
         parts.headers.extend(outgoing.headers.clone());
-        if outgoing.keyed != Keyed::Nothing {
+        if outgoing.key_use != KeyUse::Nothing {
             self.bears_secrets(&origin)?;
-            encryption::apply(&mut parts.headers, outgoing.keyed, &self.encryption);
+            encryption::apply(&mut parts.headers, outgoing.key_use, &self.encryption);
         }
         if outgoing.body.is_empty() {
             // Buckets may refuse unsigned payloads by policy, and the hash of an empty body costs nothing. For other
@@ -204,7 +203,7 @@ impl S3 {
             encryption::without_managed(&mut parts.headers);
         }
         let (credentials, clock) = (Arc::clone(&self.credentials), Arc::clone(&self.clock));
-        let signer = Signer { credentials, clock, service, region, session };
+        let signer = S3Signer { credentials, clock, service, region, session };
         let credential = signer.sign(&mut parts).await?;
         // To a HEAD, Cloudflare sends a Content-Length only if the request refuses all encodings. Google's front end
         // would decompress objects that are stored as gzip if the request didn't accept gzip.
@@ -228,7 +227,7 @@ impl S3 {
 
     /// Corrects the clock if a failure may be due to the signature's time. Returns true if the request can then
     /// succeed.
-    fn corrects_clock(&self, failure: &Failure) -> bool {
+    fn corrects_clock(&self, failure: &ErrorResponse) -> bool {
         let corrects = |date| self.clock.correct(date, SystemTime::now(), failure.is_silent);
         failure::may_be_skewed(failure) && failure.date.is_some_and(corrects)
     }
@@ -243,7 +242,7 @@ impl HttpDialect for S3 {
         &self.lanes
     }
 
-    fn tally(&self) -> &Tally {
+    fn tally(&self) -> &RequestTally {
         &self.tally
     }
 
@@ -259,9 +258,9 @@ impl HttpDialect for S3 {
         self.checksum_algorithm
     }
 
-    type Signer = Signer;
+    type Signer = S3Signer;
 
-    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<(Request, Signer), Error> {
+    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<(Request, S3Signer), Error> {
         let region = self.region(bucket, !outgoing.body.is_empty()).await;
         let is_signed = !self.credentials.is_anonymous();
         let session = match is_signed && is_directory(bucket) && is_of_session(outgoing) {
@@ -273,7 +272,7 @@ impl HttpDialect for S3 {
         self.signed(bucket, &region, outgoing, session).await
     }
 
-    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<ErrorResponse> {
         self.conditions.observe(&response.head);
         let status = response.head.status;
         if outgoing.also == Some(status) {
@@ -284,14 +283,17 @@ impl HttpDialect for S3 {
             true => return None,
             false => failure::read(&outgoing.method, &response.head, &response.body),
         };
-        Some(Failure { is_final: outgoing.conflict_is_final && failure::is_conflict(&failure), ..failure })
+        Some(ErrorResponse {
+            is_final: outgoing.conflict_is_final && failure::is_conflict(&failure),
+            ..failure
+        })
     }
 
-    fn kind(&self, failure: &Failure) -> ErrorKind {
+    fn kind(&self, failure: &ErrorResponse) -> ErrorKind {
         failure::kind(failure)
     }
 
-    fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool {
+    fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &ErrorResponse, credential: u64) -> bool {
         if failure::is_elsewhere(failure) {
             let is_certain = failure::is_certainly_elsewhere(failure);
             // A concurrent request may have learned the region just before, so it isn't new here. This request must
@@ -343,7 +345,7 @@ mod tests {
     use laneway_testkit::{Asked, Endpoint, Scripted, Wire, answer};
 
     use super::*;
-    use crate::exchange::{Exchange, Sign as _};
+    use crate::exchange::{Exchange, RequestSigner as _};
     use crate::{Environment, ObjectId};
 
     fn store(headers: &[(&'static str, &'static str)]) -> Result<Arc<S3>, Error> {
@@ -351,7 +353,7 @@ mod tests {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
         let headers = headers.iter().map(pair).collect();
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         S3::new(&Settings { anonymous: true, headers, ..Settings::default() }, lanes)
     }
 
@@ -417,7 +419,7 @@ mod tests {
             region: Some("us-east-1".to_owned()),
             ..Settings::from_environment(Environment::of(variables))
         };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let store = S3::new(&settings, lanes).expect("a store");
         let id = ObjectId::new("b", "k");
         store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
@@ -452,7 +454,7 @@ mod tests {
             region: Some(keys.region),
             ..Settings::default()
         };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let store = S3::new(&settings, lanes.clone()).expect("a store");
         let outgoing = Outgoing::new(Method::GET, "?list-type=2");
         let asked = async |has_waited: bool| {

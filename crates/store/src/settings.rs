@@ -12,9 +12,28 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) use self::configured::completed;
 use crate::digest::hex_sha256;
-use crate::{
-    AccessKey, CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation, may_be_added,
-};
+use crate::{AccessKey, CredentialProvider, Encryption, Environment, Error, ErrorKind, Operation};
+
+/// Headers that frame a message, route it, choose its coding or manage its connection. Only Laneway's HTTP client can
+/// set them correctly (RFC 9110 section 7.6.1, RFC 9112 section 6).
+const FRAMING: [&str; 16] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "content-range",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "range",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// All settings of a [`Store`](crate::Store) other than its provider. [`Settings::default`] stands for the public
 /// service with the environment's credentials. If the environment or AWS's shared files name another S3 endpoint, the
@@ -248,6 +267,11 @@ pub(crate) fn fingerprint<'a>(
     hex_sha256(format!("{kms_key:?} {added:?} {} {algorithm:?}", encryption.trace()).as_bytes())
 }
 
+/// Returns true if a caller may add this header. Headers that frame the request can't be added.
+pub fn may_be_added(name: &HeaderName) -> bool {
+    !FRAMING.contains(&name.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,5 +327,15 @@ mod tests {
             [("STORAGE_EMULATOR_HOST", ""), ("GOOGLE_CLOUD_PROJECT", ""), ("GCLOUD_PROJECT", "p")];
         let settings = Settings::from_environment(Environment::of(variables));
         assert_eq!((settings.gcs_endpoint, settings.project.as_deref()), (None, Some("p")));
+    }
+
+    #[test]
+    fn framing_is_nothing_that_can_be_added() {
+        for name in FRAMING {
+            assert!(!may_be_added(&HeaderName::from_static(name)), "{name}");
+        }
+        for name in ["x-amz-acl", "authorization", "cache-control", "x-goog-meta-a"] {
+            assert!(may_be_added(&HeaderName::from_static(name)), "{name}");
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! The type [`Store`] and its verbs. Each group of verbs has its own file.
 
 mod buckets;
-mod changing;
 mod listing;
-mod multipart;
-mod reading;
-mod resumable;
-mod writing;
+mod reads;
+mod uploads;
+mod writes;
 
 use std::sync::Arc;
 
@@ -14,10 +12,11 @@ use laneway_lanes::{Lanes, Path, Spare};
 
 use crate::gcs::Gcs;
 use crate::listing::LimitsByBucket;
+use crate::listing::totals::ListingTally;
 use crate::s3::S3;
 use crate::{
     Capabilities, Condition, Dialect, Error, ErrorKind, Listings, Operation, Provider, ReadAs, Requests,
-    Settings, listings,
+    Settings,
 };
 
 /// A client of one provider, with an endpoint and credentials. Each verb takes the bucket as an argument. Clones share
@@ -31,7 +30,7 @@ pub struct Store {
     lanes: Lanes,
     /// Selects the customer's key that reads send.
     read: ReadAs,
-    listings: Arc<listings::Tally>,
+    listings: Arc<ListingTally>,
     /// The limits of the listings of each bucket, as far as answers have shown them.
     limits: Arc<LimitsByBucket>,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use laneway_lanes::{Config, Lanes, Trust};
+use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::S3Config;
 use laneway_store::{
     AccessKey, Checksums, CredentialProvider, ExpiringKey, ObjectId, Provided, Provider, PutOptions,
@@ -47,7 +47,8 @@ fn put(secret: Result<&str, &str>) -> (Result<(), laneway_store::Error>, u32) {
     };
     assert!(format!("{settings:?}").contains("our broker"));
     let extra_ca_files = endpoint.ca_file().map(PathBuf::from).into_iter().collect();
-    let lanes = Lanes::start(Config { trust: Trust { extra_ca_files }, ..Config::default() }).expect("lanes");
+    let lanes = Lanes::start(LanesConfig { trust: Trust { extra_ca_files }, ..LanesConfig::default() })
+        .expect("lanes");
     let store = Store::new(Provider::S3, &settings, lanes).expect("a store");
     let puts = (0..20).map(|n| {
         let store = &store;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
+use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::{Config, S3Config};
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, Deletion, Error, Get, List, ObjectId, ObjectMeta, Provider,

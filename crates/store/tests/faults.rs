@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
+use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::{Attributes, Config, GcsConfig, S3Config, parse_fault};
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, Deletion, ErrorKind, Get, GetSink, MetaChange, ObjectId,

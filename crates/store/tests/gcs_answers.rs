@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use laneway_lanes::{Config, Lanes};
+use laneway_lanes::{Lanes, LanesConfig};
 use laneway_store::{
     Appended, Body, Checksums, Get, Multipart, ObjectId, Part, PartChecksums, Provider, PutOptions,
     Resumable, Settings, Store,
@@ -15,7 +15,7 @@ fn settings(url: String) -> Settings {
 }
 
 fn store(url: String) -> Store {
-    Store::new(Provider::Gcs, &settings(url), Lanes::start(Config::default()).expect("lanes"))
+    Store::new(Provider::Gcs, &settings(url), Lanes::start(LanesConfig::default()).expect("lanes"))
         .expect("a store")
 }
 
@@ -71,7 +71,7 @@ async fn what_goes_on_without_end_is_ended() {
         false => json(r#"{"kind":"storage#buckets","nextPageToken":"t","items":[{"name":"a"}]}"#),
     });
     let settings = Settings { project: Some("p".into()), ..settings(server.url()) };
-    let store = Store::new(Provider::Gcs, &settings, Lanes::start(Config::default()).expect("lanes"));
+    let store = Store::new(Provider::Gcs, &settings, Lanes::start(LanesConfig::default()).expect("lanes"));
     let store = store.expect("a store");
     let error = store.buckets().await.expect_err("the page has come before");
     assert!(error.message().contains("come before"), "{error}");

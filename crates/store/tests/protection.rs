@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
+use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::S3Config;
 use laneway_store::{
     AccessKey, Body, Checksums, Condition, CustomerKey, Encryption, Error, ErrorKind, Get, ObjectId,
@@ -241,7 +241,7 @@ fn locks_and_holds_are_asked_for_and_shown() {
             }
         });
         let written = endpoint.server().store().object(Endpoint::BUCKET, "k").expect("it is there");
-        assert_eq!(written.attributes.asked.acl.as_deref(), Some("private"), "{provider:?}");
+        assert_eq!(written.attributes.options.acl.as_deref(), Some("private"), "{provider:?}");
     }
 }
 

@@ -52,7 +52,7 @@ fn at() -> SystemTime {
 
 fn lanes() -> Lanes {
     let retry_for = Duration::from_millis(500);
-    Lanes::start(laneway_lanes::Config { retry_for, ..Default::default() }).expect("lanes")
+    Lanes::start(laneway_lanes::LanesConfig { retry_for, ..Default::default() }).expect("lanes")
 }
 
 fn options(method: Method, seconds: u64) -> SignOptions {

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use laneway_lanes::{Config, Lanes};
+use laneway_lanes::{Lanes, LanesConfig};
 use laneway_store::{AccessKey, Get, ObjectId, Provider, Settings, Store, Version};
 use laneway_testkit::{Asked, Scripted};
 
@@ -67,7 +67,8 @@ fn store(url: String, anonymous: bool) -> Store {
     let key = AccessKey::new("id", "secret");
     let settings =
         Settings { s3_endpoint: Some(url), anonymous, access_key: Some(key), ..Settings::default() };
-    Store::new(Provider::S3, &settings, Lanes::start(Config::default()).expect("lanes")).expect("a store")
+    Store::new(Provider::S3, &settings, Lanes::start(LanesConfig::default()).expect("lanes"))
+        .expect("a store")
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use laneway_server::{Config, Counters, Faults, GcsConfig, S3Config, Server, Tls};
+use laneway_server::{Config, Faults, GcsConfig, S3Config, Server, ServerCounters, Tls};
 use tempfile::TempDir;
 
 use crate::Program;
@@ -154,7 +154,7 @@ pub fn inverted(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the number of unfinished uploads.
-pub fn uploads_open(counters: &Counters) -> u64 {
+pub fn uploads_open(counters: &ServerCounters) -> u64 {
     counters.multipart_open + counters.resumable_open
 }
 

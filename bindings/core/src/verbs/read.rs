@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::body;
 use crate::attributes::version;
-use crate::call::{Ending, Work};
+use crate::call::{PendingAnswer, Work};
 use crate::failure::Failure;
 use crate::handles::{Exclusive, HandleTarget, OpenObject};
 use crate::lent::{LentMemory, Memory};
@@ -50,7 +50,7 @@ pub(super) fn into(reader: &OpenObject, from: &mut Unpacked<'_>, memory: Memory)
 pub(super) fn ranges(
     reader: &OpenObject,
     from: &mut Unpacked<'_>,
-    ending: &Arc<Ending>,
+    ending: &Arc<PendingAnswer>,
 ) -> Result<Work, Failure> {
     let (ranges, ending) = (asked(from)?, Arc::clone(ending));
     let mut coming = reader.call(|reader| reader.stream_ranges(ranges));
@@ -68,7 +68,7 @@ pub(super) fn ranges_into(
     reader: &OpenObject,
     from: &mut Unpacked<'_>,
     memory: Memory,
-    ending: &Arc<Ending>,
+    ending: &Arc<PendingAnswer>,
 ) -> Result<Work, Failure> {
     let (ranges, ending) = (asked(from)?, Arc::clone(ending));
     let Memory::Several(lent) = memory else { return Err(Failure::of_another_version()) };

@@ -11,7 +11,7 @@ use jni::objects::{JByteArray, JByteBuffer, JClass, JIntArray, JObjectArray};
 use jni::sys::{jbyte, jint, jlong};
 use jni::{Env, EnvUnowned};
 
-use laneway_bindings_core::call::{self, Ending};
+use laneway_bindings_core::call::{self, PendingAnswer};
 use laneway_bindings_core::events::Events;
 use laneway_bindings_core::failure::{Failure, answer};
 use laneway_bindings_core::handles::{self, HandleTarget};
@@ -22,7 +22,7 @@ use laneway_bindings_core::{described, log, settings, value, verbs};
 
 /// A failure that doesn't fit into an answer. Java receives it as a `RuntimeException`.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+enum JniFailure {
     #[error(transparent)]
     Jni(#[from] jni::errors::Error),
     /// Invalid arguments. The classes of `dev.laneway` never pass such arguments.
@@ -30,7 +30,7 @@ enum Refused {
     Misuse(&'static str),
 }
 
-type Result<T> = std::result::Result<T, Refused>;
+type Result<T> = std::result::Result<T, JniFailure>;
 
 /// Defines a native method. In its body, `$env` is the JNI environment of the thread.
 macro_rules! method {
@@ -137,7 +137,7 @@ method!(Java_dev_laneway_Native_close(_env, of: jlong) -> () {
 });
 
 method!(Java_dev_laneway_Native_begin(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>) -> () {
-    let ending = Ending::new(&of(queue)?, number(call));
+    let ending = PendingAnswer::new(&of(queue)?, number(call));
     let arguments = env.convert_byte_array(&arguments)?;
     let work = verbs::work(verb, number(object), &arguments, Memory::None, &ending);
     call::begin(ending, work);
@@ -145,7 +145,7 @@ method!(Java_dev_laneway_Native_begin(env, queue: jlong, call: jlong, verb: jint
 });
 
 method!(Java_dev_laneway_Native_lend(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>, memory: JByteBuffer<'l>, at: jint, length: jint) -> () {
-    let ending = Ending::new(&of(queue)?, number(call));
+    let ending = PendingAnswer::new(&of(queue)?, number(call));
     let arguments = env.convert_byte_array(&arguments)?;
     let (start, len) = part(env, &memory, at, length)?;
     // SAFETY: `part` has checked that the bytes lie within the buffer. Java's `Call` keeps the buffer alive
@@ -157,7 +157,7 @@ method!(Java_dev_laneway_Native_lend(env, queue: jlong, call: jlong, verb: jint,
 });
 
 method!(Java_dev_laneway_Native_lendSeveral(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>, memory: JObjectArray<'l, JByteBuffer<'static>>, parts: JIntArray<'l>) -> () {
-    let ending = Ending::new(&of(queue)?, number(call));
+    let ending = PendingAnswer::new(&of(queue)?, number(call));
     let arguments = env.convert_byte_array(&arguments)?;
     let mut places = vec![0; parts.len(env)?];
     parts.get_region(env, 0, &mut places)?;
@@ -177,7 +177,7 @@ method!(Java_dev_laneway_Native_lendSeveral(env, queue: jlong, call: jlong, verb
 });
 
 method!(Java_dev_laneway_Native_copied(env, queue: jlong, call: jlong, verb: jint, object: jlong, arguments: JByteArray<'l>, bytes: JByteArray<'l>, at: jint, length: jint) -> () {
-    let ending = Ending::new(&of(queue)?, number(call));
+    let ending = PendingAnswer::new(&of(queue)?, number(call));
     let arguments = env.convert_byte_array(&arguments)?;
     let bytes = Memory::Copied(region(env, &bytes, at, length)?);
     let work = verbs::work(verb, number(object), &arguments, bytes, &ending);
@@ -249,7 +249,7 @@ fn number(given: jlong) -> u64 {
 }
 
 fn of(number: jlong) -> Result<Arc<Events>> {
-    log::listener(self::number(number)).ok_or(Refused::Misuse("there is no such queue"))
+    log::listener(self::number(number)).ok_or(JniFailure::Misuse("there is no such queue"))
 }
 
 fn answered<'l>(env: &mut Env<'l>, outcome: std::result::Result<Packed, Failure>) -> Result<JByteArray<'l>> {
@@ -270,7 +270,7 @@ fn numbered<'l>(env: &mut Env<'l>, outcome: std::result::Result<u64, Failure>) -
 /// # Errors
 /// Fails if the part isn't within the buffer.
 fn part(env: &Env<'_>, memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<(*mut u8, usize)> {
-    let outside = || Refused::Misuse("the offset and length aren't within the buffer");
+    let outside = || JniFailure::Misuse("the offset and length aren't within the buffer");
     let (at, len) =
         (usize::try_from(at).map_err(|_| outside())?, usize::try_from(length).map_err(|_| outside())?);
     if len == 0 {
@@ -300,7 +300,7 @@ fn copied(env: &Env<'_>, bytes: &[u8], memory: &JByteBuffer<'_>, at: jint, lengt
 /// # Errors
 /// Fails if the part isn't within the array.
 fn region(env: &Env<'_>, array: &JByteArray<'_>, at: jint, length: jint) -> Result<Vec<u8>> {
-    let len = usize::try_from(length).map_err(|_| Refused::Misuse("the length is negative"))?;
+    let len = usize::try_from(length).map_err(|_| JniFailure::Misuse("the length is negative"))?;
     let mut bytes = vec![0; len];
     // SAFETY: `i8` and `u8` have the same layout.
     let as_signed = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<jbyte>(), len) };
@@ -319,7 +319,7 @@ fn signed(bytes: &[u8]) -> &[jbyte] {
 /// # Errors
 /// Fails if the body was closed.
 fn held(of: jlong, from: jint, length: jint) -> Result<bytes::Bytes> {
-    let body = handles::body(number(of)).map_err(|_| Refused::Misuse("the body is closed"))?;
+    let body = handles::body(number(of)).map_err(|_| JniFailure::Misuse("the body is closed"))?;
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(body.len());
     let len = usize::try_from(length).unwrap_or(0).min(body.len() - from);
     Ok(body.slice(from..from + len))

@@ -12,11 +12,11 @@ use super::object_store::path::Path;
 use super::object_store::{Error, Result};
 
 /// The errors that the caller's stream of locations yielded, each with the number of locations before it.
-type Interjected = Arc<Mutex<VecDeque<(usize, Error)>>>;
+type LocationErrors = Arc<Mutex<VecDeque<(usize, Error)>>>;
 
-struct Removing {
+struct DeleteStream {
     removed: DeleteMany,
-    interjected: Interjected,
+    interjected: LocationErrors,
     given: usize,
     /// The next outcome, while an error of the caller's stream must be returned before it.
     held: Option<(String, std::result::Result<(), laneway::Error>)>,
@@ -28,7 +28,7 @@ pub(super) fn many(
     bucket: &Bucket,
     locations: BoxStream<'static, Result<Path>>,
 ) -> BoxStream<'static, Result<Path>> {
-    let interjected = Interjected::default();
+    let interjected = LocationErrors::default();
     let aside = Arc::clone(&interjected);
     let mut before = 0;
     let keys = locations.filter_map(move |location| {
@@ -44,7 +44,7 @@ pub(super) fn many(
         };
         futures_util::future::ready(key)
     });
-    let removing = Removing { removed: bucket.delete_many(keys), interjected, given: 0, held: None };
+    let removing = DeleteStream { removed: bucket.delete_many(keys), interjected, given: 0, held: None };
     stream::unfold(removing, |mut removing| async move {
         let outcome = removing.next().await?;
         Some((outcome, removing))
@@ -52,7 +52,7 @@ pub(super) fn many(
     .boxed()
 }
 
-impl Removing {
+impl DeleteStream {
     async fn next(&mut self) -> Option<Result<Path>> {
         if self.held.is_none() {
             self.held = self.removed.next().await;

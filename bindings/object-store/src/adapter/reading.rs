@@ -20,7 +20,7 @@ const ANSWERS_DIFFER_MAX: u32 = 16;
 
 /// The conditions of a read that one request can express.
 #[derive(Default)]
-struct Held {
+struct ReadCondition {
     version: Option<Version>,
     unless: Option<Version>,
     if_modified_since: Option<SystemTime>,
@@ -108,7 +108,7 @@ async fn with_metadata(bucket: &Bucket, location: &Path, get: &Get) -> Result<(D
 
 /// Returns the conditions for the request. If one request can't express the caller's conditions, this function fetches
 /// the metadata, checks them itself, and limits the read to that version.
-async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<Held> {
+async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<ReadCondition> {
     let GetOptions {
         if_match, if_none_match, if_modified_since, if_unmodified_since, version: number, ..
     } = options;
@@ -118,22 +118,22 @@ async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<
         let generation = generation.ok_or_else(|| {
             not_supported("Laneway can read a given version only on GCS, where the version is a generation")
         });
-        return Ok(Held { version: Some(generation?), ..Held::default() });
+        return Ok(ReadCondition { version: Some(generation?), ..ReadCondition::default() });
     }
     let is_single = |e_tag: &str| e_tag.trim() != "*" && !e_tag.contains(',');
     let single = |e_tag: &Option<String>| {
         e_tag.as_deref().filter(|e_tag| is_single(e_tag)).and_then(|e_tag| version(names, e_tag))
     };
     match (if_match, if_none_match, if_modified_since, if_unmodified_since) {
-        (None, None, None, None) => return Ok(Held::default()),
+        (None, None, None, None) => return Ok(ReadCondition::default()),
         (Some(_), None, None, None) if single(if_match).is_some() => {
-            return Ok(Held { version: single(if_match), ..Held::default() });
+            return Ok(ReadCondition { version: single(if_match), ..ReadCondition::default() });
         }
         (None, Some(_), None, None) if single(if_none_match).is_some() => {
-            return Ok(Held { unless: single(if_none_match), ..Held::default() });
+            return Ok(ReadCondition { unless: single(if_none_match), ..ReadCondition::default() });
         }
         (None, None, Some(time), None) => {
-            return Ok(Held { if_modified_since: Some((*time).into()), ..Held::default() });
+            return Ok(ReadCondition { if_modified_since: Some((*time).into()), ..ReadCondition::default() });
         }
         _ => {}
     }
@@ -164,7 +164,7 @@ async fn held(bucket: &Bucket, location: &Path, options: &GetOptions) -> Result<
         .into();
         return Err(Error::NotModified { path, source });
     }
-    Ok(Held { version: meta.version, ..Held::default() })
+    Ok(ReadCondition { version: meta.version, ..ReadCondition::default() })
 }
 
 fn generic(why: String) -> Error {

@@ -15,23 +15,23 @@ use super::put_result;
 
 /// The received parts, and the writer that takes them in order. No task runs in the background. A caller that awaits a
 /// part also writes the parts before it.
-pub(super) struct Upload(Arc<Shared>);
+pub(super) struct Upload(Arc<SharedUpload>);
 
-struct Shared {
+struct SharedUpload {
     location: Path,
     /// The parts that the writer hasn't taken yet.
-    parts: Mutex<Waiting>,
-    writer: tokio::sync::Mutex<Writing>,
+    parts: Mutex<WaitingParts>,
+    writer: tokio::sync::Mutex<WriteProgress>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingParts {
     payloads: VecDeque<PutPayload>,
     /// The number of parts that `put_part` has received.
     came: usize,
 }
 
-struct Writing {
+struct WriteProgress {
     /// `None` once the upload has ended or failed.
     writer: Option<Writer>,
     /// The number of parts that the writer has taken.
@@ -40,8 +40,8 @@ struct Writing {
 
 impl Upload {
     pub(super) fn new(location: Path, writer: Writer) -> Self {
-        let writer = tokio::sync::Mutex::new(Writing { writer: Some(writer), written: 0 });
-        Self(Arc::new(Shared { location, parts: Mutex::default(), writer }))
+        let writer = tokio::sync::Mutex::new(WriteProgress { writer: Some(writer), written: 0 });
+        Self(Arc::new(SharedUpload { location, parts: Mutex::default(), writer }))
     }
 }
 
@@ -51,7 +51,7 @@ impl fmt::Debug for Upload {
     }
 }
 
-impl Shared {
+impl SharedUpload {
     fn ended(&self) -> Error {
         let source = format!(
             "the upload of {} has ended or failed, or the future of one of its parts was dropped before it was done",
@@ -62,7 +62,7 @@ impl Shared {
 
     /// Writes the received parts until this number of them is written. If a write fails or its future is dropped, the
     /// upload takes no further parts, because its bytes would have a gap.
-    async fn write_until(&self, writing: &mut Writing, number: usize) -> Result<()> {
+    async fn write_until(&self, writing: &mut WriteProgress, number: usize) -> Result<()> {
         while writing.written < number {
             let mut writer = writing.writer.take().ok_or_else(|| self.ended())?;
             let next = self.parts.lock().unwrap_or_else(PoisonError::into_inner).payloads.pop_front();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future;
 use laneway::{Client, Error, ObjectMeta, Reader};
-use laneway_bindings_core::fork::{Held, Turns};
+use laneway_bindings_core::fork::{TurnGuard, Turns};
 use pyo3::exceptions::{PyOSError, PyStopAsyncIteration, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -131,10 +131,10 @@ impl Readable {
 
     /// Returns a call that uses the reader alone, at the file's position. `work` reads, and `give` converts its
     /// result.
-    fn with<T: Send + 'static, F: Future<Output = Result<(T, Held<Reader>), Error>> + Send + 'static>(
+    fn with<T: Send + 'static, F: Future<Output = Result<(T, TurnGuard<Reader>), Error>> + Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(Held<Reader>) -> F + Send + 'static,
+        work: impl FnOnce(TurnGuard<Reader>) -> F + Send + 'static,
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<LibraryCall> {
         self.check_open()?;
@@ -225,7 +225,7 @@ impl Readable {
     ) -> PyResult<LibraryCall> {
         let most = size.and_then(|size| usize::try_from(size).ok()).unwrap_or(usize::MAX);
         let end = self.size;
-        let read = move |mut reader: Held<Reader>| async move {
+        let read = move |mut reader: TurnGuard<Reader>| async move {
             let most = most.min(end.saturating_sub(reader.position()) as usize);
             Ok((line(&mut reader, most).await?, reader))
         };
@@ -237,7 +237,7 @@ impl Readable {
             .filter(|hint| *hint > 0)
             .map_or(usize::MAX, |hint| usize::try_from(hint).unwrap_or(usize::MAX));
         let end = self.size;
-        let read = move |mut reader: Held<Reader>| async move {
+        let read = move |mut reader: TurnGuard<Reader>| async move {
             let (mut lines, mut len) = (Vec::new(), 0);
             while len < most {
                 let most = end.saturating_sub(reader.position()) as usize;

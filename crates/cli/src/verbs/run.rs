@@ -15,7 +15,7 @@ use clap::error::ErrorKind;
 use laneway::{RunCommand, RunManifest};
 use serde::Serialize;
 
-use crate::arguments::{self, Verb};
+use crate::arguments::{self, CliVerb};
 use crate::context::{Context, complain, say};
 use crate::exit::{BadUsage, Exit, OutcomeTally};
 use crate::job::{Interrupt, SharedEngine};
@@ -131,7 +131,7 @@ impl Run {
 }
 
 /// The function that carries out a verb.
-pub(crate) type CarryOut = fn(Verb, &Context) -> anyhow::Result<Exit>;
+pub(crate) type CarryOut = fn(CliVerb, &Context) -> anyhow::Result<Exit>;
 
 struct CommandFile {
     context: Context,
@@ -262,17 +262,17 @@ enum CommandOutcome {
 }
 
 /// Returns whether a command runs even if the manifest records it as done. These commands use the manifest to skip single items.
-fn looks_by_itself(verb: &Verb) -> bool {
-    matches!(verb, Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_))
+fn looks_by_itself(verb: &CliVerb) -> bool {
+    matches!(verb, CliVerb::Cp(_) | CliVerb::Mv(_) | CliVerb::Rm(_) | CliVerb::Sync(_))
 }
 
 /// Returns whether a command has its own manifest.
-fn has_its_own_manifest(verb: &Verb) -> bool {
+fn has_its_own_manifest(verb: &CliVerb) -> bool {
     match verb {
-        Verb::Cp(cp) => cp.copying.manifest.manifest.is_some(),
-        Verb::Mv(mv) => mv.copying.manifest.manifest.is_some(),
-        Verb::Rm(rm) => rm.manifest.manifest.is_some(),
-        Verb::Sync(sync) => sync.manifest.manifest.is_some(),
+        CliVerb::Cp(cp) => cp.copying.manifest.manifest.is_some(),
+        CliVerb::Mv(mv) => mv.copying.manifest.manifest.is_some(),
+        CliVerb::Rm(rm) => rm.manifest.manifest.is_some(),
+        CliVerb::Sync(sync) => sync.manifest.manifest.is_some(),
         _ => false,
     }
 }
@@ -309,7 +309,7 @@ fn is_standard(word: &[u8]) -> bool {
 ///
 /// # Errors
 /// Fails if the line isn't a valid command, or if `run` doesn't permit the command.
-fn verb(line: &[u8]) -> anyhow::Result<Verb> {
+fn verb(line: &[u8]) -> anyhow::Result<CliVerb> {
     let words = shlex::bytes::split(line).ok_or_else(|| BadUsage::new("a quotation mark is not closed"))?;
     if words.iter().any(|word| is_standard(word)) {
         return Err(BadUsage::new("a command inside `run` can't use standard input or output").into());
@@ -332,17 +332,22 @@ fn verb(line: &[u8]) -> anyhow::Result<Verb> {
         BadUsage::new(said.join(" "))
     })?;
     match verb {
-        Verb::Cp(_) | Verb::Mv(_) | Verb::Rm(_) | Verb::Sync(_) | Verb::Ls(_) | Verb::Stat(_) => Ok(verb),
-        Verb::Verify(_)
-        | Verb::Compose(_)
-        | Verb::Restore(_)
-        | Verb::Setmeta(_)
-        | Verb::Sign(_)
-        | Verb::Mb(_)
-        | Verb::Rb(_)
-        | Verb::Bucket(_)
-        | Verb::Hash(_)
-        | Verb::Du(_) => Ok(verb),
+        CliVerb::Cp(_)
+        | CliVerb::Mv(_)
+        | CliVerb::Rm(_)
+        | CliVerb::Sync(_)
+        | CliVerb::Ls(_)
+        | CliVerb::Stat(_) => Ok(verb),
+        CliVerb::Verify(_)
+        | CliVerb::Compose(_)
+        | CliVerb::Restore(_)
+        | CliVerb::Setmeta(_)
+        | CliVerb::Sign(_)
+        | CliVerb::Mb(_)
+        | CliVerb::Rb(_)
+        | CliVerb::Bucket(_)
+        | CliVerb::Hash(_)
+        | CliVerb::Du(_) => Ok(verb),
         _ => Err(alone(&line).into()),
     }
 }
@@ -357,8 +362,8 @@ mod tests {
 
     #[test]
     fn a_line_is_a_command_quoted_as_for_a_shell() {
-        assert!(matches!(verb(br#"cp 'a b' s3://bucket/"c d""#), Ok(Verb::Cp(_))));
-        assert!(matches!(verb(b"rm --yes -r s3://bucket/old/ # and what is in it"), Ok(Verb::Rm(_))));
+        assert!(matches!(verb(br#"cp 'a b' s3://bucket/"c d""#), Ok(CliVerb::Cp(_))));
+        assert!(matches!(verb(b"rm --yes -r s3://bucket/old/ # and what is in it"), Ok(CliVerb::Rm(_))));
         assert!(refusal("cp 'a s3://b/k").contains("not closed"));
         assert!(refusal("duplicate a b").contains("duplicate"));
         let lacking = refusal("cp a");

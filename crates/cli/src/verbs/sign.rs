@@ -17,7 +17,7 @@ use crate::report::line::timestamp;
 
 /// Create presigned URLs that let anyone read or write an object until they expire
 #[derive(Args, Debug)]
-pub(crate) struct Sign {
+pub(crate) struct SignVerb {
     /// Objects or patterns
     #[arg(value_name = "URL", required = true)]
     urls: Vec<OsString>,
@@ -56,7 +56,7 @@ struct SignedUrlRecord<'a> {
     headers: BTreeMap<&'a str, &'a str>,
 }
 
-impl Sign {
+impl SignVerb {
     pub(crate) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let places = locations::remote(&self.urls)?;
         let client = context.client()?;

@@ -21,7 +21,7 @@ use crate::error::{Error, Kind};
 use crate::incoming::ResponseReceiver;
 use crate::shared::{SharedState, with_timeout};
 use crate::stream::IoProgress;
-use crate::{Config, Head, Lanes, Origin, Protocol, Request, Route};
+use crate::{Lanes, LanesConfig, Origin, Protocol, Request, ResponseHead, Route};
 
 /// The server closes a connection after this many answers.
 const ANSWERS: usize = 2;
@@ -61,7 +61,7 @@ impl ClientConnection for Lines {
         let timeout = shared.no_progress;
         with_timeout(self.tcp.write_all(line.as_bytes()), &self.progress, timeout, "asking").await?;
         let rest = with_timeout(self.tcp.read_u8(), &self.progress, timeout, "waiting").await?.into();
-        let route = incoming.begin(Head { status: StatusCode::OK, headers: HeaderMap::new() })?;
+        let route = incoming.begin(ResponseHead { status: StatusCode::OK, headers: HeaderMap::new() })?;
         Ok(PendingBody { rest, route, is_last: false, keeps_idle: None })
     }
 
@@ -130,7 +130,7 @@ fn serve() -> Origin {
 
 #[tokio::test]
 async fn a_protocol_of_its_own_is_carried_by_the_real_driver() {
-    let (lanes, origin) = (Lanes::start_over(Arc::new(PlainTcp), Config::default()).unwrap(), serve());
+    let (lanes, origin) = (Lanes::start_over(Arc::new(PlainTcp), LanesConfig::default()).unwrap(), serve());
     let get = |path: &str| {
         let request = Request::new(origin.clone(), Method::GET, path.parse().unwrap());
         lanes.exchange(Request { expected: Some(100), ..request })

@@ -3,7 +3,7 @@
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
 
-use crate::Head;
+use crate::ResponseHead;
 use crate::error::{Error, Kind};
 
 /// The maximum length of a line with a chunk's size and extensions, and of a line of the trailers.
@@ -25,7 +25,7 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    pub(super) fn of(method: &Method, head: &Head) -> Result<Self, Error> {
+    pub(super) fn of(method: &Method, head: &ResponseHead) -> Result<Self, Error> {
         let bodiless = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED];
         if method == Method::HEAD || bodiless.contains(&head.status) {
             return Ok(Self::Sized(0));
@@ -186,7 +186,7 @@ mod tests {
         let mut headers = http::HeaderMap::new();
         headers.append(CONTENT_LENGTH, http::HeaderValue::from_static("1"));
         headers.append(CONTENT_LENGTH, http::HeaderValue::from_static("2"));
-        let head = Head { status: StatusCode::OK, headers };
+        let head = ResponseHead { status: StatusCode::OK, headers };
         assert!(Framing::of(&Method::GET, &head).is_err());
         assert_eq!(Framing::of(&Method::HEAD, &head).unwrap(), Framing::Sized(0));
     }

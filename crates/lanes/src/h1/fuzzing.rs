@@ -4,7 +4,7 @@ use http::Method;
 
 use super::framing::{ChunkDecoder, Framing};
 use super::head::{self, Heads};
-use crate::Head;
+use crate::ResponseHead;
 
 /// The result of reading an answer.
 #[derive(PartialEq, Eq, Debug)]
@@ -55,7 +55,7 @@ fn read(method: &Method, bytes: &[u8], step: usize) -> ReadOutcome {
             Err(_) => return ReadOutcome::Broken,
         }
     };
-    let Head { status, headers } = &answer.head;
+    let ResponseHead { status, headers } = &answer.head;
     if let Some(value) = headers.get("keep-alive").and_then(|value| value.to_str().ok()) {
         let _ = head::keep_alive_timeout(value);
     }

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use crate::error::{Error, Kind};
 use crate::proxy::Proxy;
-use crate::{Head, Request};
+use crate::{Request, ResponseHead};
 
 /// The maximum length of an answer's head, including the informational heads before it. If it is longer, the request fails. GCS and S3 send
 /// up to about 10 KiB, including up to 8 KiB of user metadata.
@@ -26,8 +26,8 @@ const HEADERS_MAX: usize = 256;
 const LOOK: usize = 4096;
 
 /// The head of an answer. `keep_alive` is true if the connection may be used again after the body.
-pub(super) struct ResponseHead {
-    pub(super) head: Head,
+pub(super) struct H1Head {
+    pub(super) head: ResponseHead,
     pub(super) keep_alive: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Heads {
 impl Heads {
     /// Consumes the part of `read` that belongs to the current head. Returns the length of this part, and the final head once it is
     /// complete.
-    pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<ResponseHead>), Error> {
+    pub(super) fn feed(&mut self, read: &[u8]) -> Result<(usize, Option<H1Head>), Error> {
         let used = collect(&mut self.collected, read)?;
         if is_tls(&self.collected) {
             return Err(Error::new(
@@ -155,7 +155,7 @@ fn collect(collected: &mut Vec<u8>, read: &[u8]) -> Result<HeadBytes, Error> {
 }
 
 /// Parses a complete head.
-fn parse(bytes: &[u8]) -> Result<ResponseHead, Error> {
+fn parse(bytes: &[u8]) -> Result<H1Head, Error> {
     let broken = |why: &str| Error::new(Kind::Protocol, format!("the answer isn't HTTP/1.1: {why}"));
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
@@ -171,7 +171,7 @@ fn parse(bytes: &[u8]) -> Result<ResponseHead, Error> {
         values.flat_map(|v| v.split(',')).any(|v| v.trim().eq_ignore_ascii_case(token))
     };
     let keep_alive = if parsed.version == Some(0) { says("keep-alive") } else { !says("close") };
-    Ok(ResponseHead { head: Head { status, headers: map }, keep_alive })
+    Ok(H1Head { head: ResponseHead { status, headers: map }, keep_alive })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
-use crate::Head;
+use crate::ResponseHead;
 use crate::threads::{Mutex, MutexGuard, PoisonError};
 
 /// The maximum number of bytes that wait for the reader. While this many wait, the connection isn't read further.
@@ -16,7 +16,7 @@ pub(crate) struct BodyBuffer(Mutex<BufferState>);
 
 #[derive(Default)]
 struct BufferState {
-    head: Option<Head>,
+    head: Option<ResponseHead>,
     chunks: VecDeque<Bytes>,
     bytes: usize,
     /// The reader that waits for chunks.
@@ -27,7 +27,7 @@ struct BufferState {
 
 impl BodyBuffer {
     /// Stores the head. The reader gets it when the first bytes of the body have come.
-    pub(crate) fn begin(&self, head: Head) {
+    pub(crate) fn begin(&self, head: ResponseHead) {
         self.lock().head = Some(head);
     }
 
@@ -53,7 +53,7 @@ impl BodyBuffer {
 
     /// Returns the head once bytes of the body have come. Before that, the request may still be sent again on another lane. If it returns
     /// `None`, the next bytes wake the caller.
-    pub(crate) fn head_if_any(&self, context: &mut Context<'_>) -> Option<Head> {
+    pub(crate) fn head_if_any(&self, context: &mut Context<'_>) -> Option<ResponseHead> {
         let mut state = self.lock();
         state.reader = Some(context.waker().clone());
         if state.chunks.is_empty() { None } else { state.head.take() }

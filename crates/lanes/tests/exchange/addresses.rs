@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use laneway_lanes::{Config, Kind, Lanes, Origin};
+use laneway_lanes::{Kind, Lanes, LanesConfig, Origin};
 
 use super::hedging::HedgedCall;
 use super::support::{get, read_target};
@@ -38,10 +38,10 @@ const FIRST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 /// Returns an engine that knows both addresses of `store.test`, and the origin `store.test`.
-fn lanes(port: u16, config: Config) -> (Lanes, Origin) {
+fn lanes(port: u16, config: LanesConfig) -> (Lanes, Origin) {
     let both = vec![IpAddr::V4(FIRST), IpAddr::V4(SECOND)];
     let resolve = [("store.test".to_owned(), both)].into();
-    let lanes = Lanes::start(Config { resolve, ..config }).unwrap();
+    let lanes = Lanes::start(LanesConfig { resolve, ..config }).unwrap();
     (lanes, Origin::parse(&format!("http://store.test:{port}")).unwrap())
 }
 
@@ -61,7 +61,7 @@ async fn connections_go_round_the_addresses() {
             answer(&mut stream);
         }
     });
-    let (lanes, origin) = lanes(port, Config::default());
+    let (lanes, origin) = lanes(port, LanesConfig::default());
     let ask = || lanes.exchange(get(&origin, "/"));
     let (one, other) = tokio::join!(ask(), ask());
     assert!(one.is_ok() && other.is_ok());
@@ -76,7 +76,7 @@ async fn an_address_that_refuses_connections_stops_nobody() {
                 answer(&mut stream);
             }
         });
-        let (lanes, origin) = lanes(port, Config::default());
+        let (lanes, origin) = lanes(port, LanesConfig::default());
         for _ in 0..5 {
             lanes.exchange(get(&origin, "/")).await.unwrap();
         }
@@ -102,7 +102,7 @@ async fn an_address_that_closes_a_used_connection_is_not_left_out() {
                 answer(&mut stream);
             }
         });
-        let (lanes, origin) = lanes(port, Config::default());
+        let (lanes, origin) = lanes(port, LanesConfig::default());
         if was_used {
             lanes.exchange(get(&origin, "/")).await.unwrap();
         }
@@ -140,7 +140,7 @@ async fn a_hedge_goes_to_another_address() {
             answer(&mut stream);
         }
     });
-    let (lanes, origin) = lanes(port, Config::default());
+    let (lanes, origin) = lanes(port, LanesConfig::default());
     let ask = |target| {
         let (lanes, call) = (&lanes, HedgedCall { origin: origin.clone(), target });
         async move { lanes.run(&call).await.unwrap().outcome.unwrap() }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use laneway_lanes::{
-    Call, ClientCertificate, Config, Error, Kind, Lanes, Origin, Request, Response as Answer, Trust, Verdict,
+    Call, ClientCertificate, Error, Kind, Lanes, LanesConfig, Origin, Request, Response as Answer, Trust,
+    Verdict,
 };
 use rcgen::{BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,7 +71,7 @@ impl Server {
         });
         std::fs::write(folder.path().join("ca"), ca.0.pem()).unwrap();
         let trust = Trust { extra_ca_files: vec![folder.path().join("ca")] };
-        let lanes = Lanes::start(Config { trust, ..Config::default() }).unwrap();
+        let lanes = Lanes::start(LanesConfig { trust, ..LanesConfig::default() }).unwrap();
         Self { origin: Origin::parse(&format!("https://localhost:{port}")).unwrap(), folder, ca, lanes }
     }
 

@@ -9,7 +9,7 @@ use super::support::{
     Collecting, Panicking, Script, get, lanes, read_head, read_request, read_text, request,
 };
 use http::Method;
-use laneway_lanes::{Body, Config, Kind, Lanes, Route};
+use laneway_lanes::{Body, Kind, Lanes, LanesConfig, Route};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -182,7 +182,7 @@ async fn a_sink_that_panics_costs_its_own_request_only() {
     let server = Script::serve(
         |_, mut stream| while read_head(&mut stream).is_some() && stream.write_all(OK).is_ok() {},
     );
-    let lanes = Lanes::start(Config { connections_max: Some(1), ..Config::default() }).unwrap();
+    let lanes = Lanes::start(LanesConfig { connections_max: Some(1), ..LanesConfig::default() }).unwrap();
     for (at_head, route) in [(true, Route::Stay), (false, Route::Stay), (false, Route::Freight)] {
         let mut ask = get(&server.origin, "/a");
         ask.sink = Some(Box::new(Panicking { at_head, route }));
@@ -248,7 +248,7 @@ async fn a_silent_server_is_given_up_and_another_connection_is_not() {
             let _ = stream.write_all(OK);
         }
     });
-    let config = Config { no_progress: std::time::Duration::from_millis(50), ..Config::default() };
+    let config = LanesConfig { no_progress: std::time::Duration::from_millis(50), ..LanesConfig::default() };
     let lanes = Lanes::start(config).unwrap();
     let error = lanes.exchange(get(&server.origin, "/a")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Timeout);
@@ -269,7 +269,7 @@ async fn a_cancelled_request_frees_its_place() {
             let _ = stream.write_all(OK);
         }
     });
-    let lanes = Lanes::start(Config { connections_max: Some(1), ..Config::default() }).unwrap();
+    let lanes = Lanes::start(LanesConfig { connections_max: Some(1), ..LanesConfig::default() }).unwrap();
     let (held, origin) = (lanes.clone(), server.origin.clone());
     let waiting = tokio::spawn(async move { held.exchange(get(&origin, "/a")).await.is_ok() });
     tokio::task::spawn_blocking(move || has_arrived.recv()).await.unwrap().unwrap();

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use h2::Reason;
 use h2::server::{Connection, SendResponse};
 use http::{Method, Response};
-use laneway_lanes::{Body, Call, Config, Kind, Lanes, Origin, Protocol, Request, Route, Trust, Verdict};
+use laneway_lanes::{Body, Call, Kind, Lanes, LanesConfig, Origin, Protocol, Request, Route, Trust, Verdict};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -65,7 +65,7 @@ impl Server {
 
     fn lanes(&self) -> Lanes {
         let trust = Trust { extra_ca_files: vec![self.ca.path().to_owned()] };
-        Lanes::start(Config { trust, ..Config::default() }).unwrap()
+        Lanes::start(LanesConfig { trust, ..LanesConfig::default() }).unwrap()
     }
 }
 
@@ -263,7 +263,8 @@ async fn bulk_reaches_a_server_that_speaks_h2_alone() {
 async fn a_sink_that_panics_costs_its_own_request_only() {
     let server = Server::start("localhost", h2::server::Builder::new(), echo).await;
     let trust = Trust { extra_ca_files: vec![server.ca.path().to_owned()] };
-    let lanes = Lanes::start(Config { trust, connections_max: Some(1), ..Config::default() }).unwrap();
+    let lanes =
+        Lanes::start(LanesConfig { trust, connections_max: Some(1), ..LanesConfig::default() }).unwrap();
     for (at_head, route) in [(true, Route::Stay), (false, Route::Stay), (false, Route::Freight)] {
         let mut ask = get(&server.origin, "/a");
         ask.sink = Some(Box::new(Panicking { at_head, route }));
@@ -313,7 +314,7 @@ async fn a_certificate_for_another_name_is_refused() {
     let server = Server::start("127.0.0.1", h2::server::Builder::new(), echo).await;
     let error = server.lanes().exchange(get(&server.origin, "/a")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Certificate, "{error}");
-    let unknown = Lanes::start(Config::default()).unwrap();
+    let unknown = Lanes::start(LanesConfig::default()).unwrap();
     let error = unknown.exchange(get(&server.origin, "/a")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Certificate, "{error}");
     assert!(!error.is_transient());

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 
-use laneway_lanes::{Alike, Call, Config, Error, Hedge, Lanes, Origin, Request, Response, Verdict};
+use laneway_lanes::{Alike, Call, Error, Hedge, Lanes, LanesConfig, Origin, Request, Response, Verdict};
 
 use super::support::{Script, get, read_target};
 
@@ -102,7 +102,7 @@ async fn the_first_whole_answer_wins_and_the_other_connection_is_given_up() {
         tell.send(()).unwrap();
     };
     let script = odd(stalls, |mut stream| answer(&mut stream, "200 OK", "second"));
-    let lanes = Lanes::start(Config::default()).unwrap();
+    let lanes = Lanes::start(LanesConfig::default()).unwrap();
     usual(&lanes, &script.origin).await;
     assert_eq!(ask(&lanes, &script.origin, "/odd").await, "second");
     let given_up = tokio::task::spawn_blocking(move || announced.lock().unwrap().recv());
@@ -132,7 +132,7 @@ async fn where_one_of_two_fails_the_other_decides() {
             answer(&mut stream, "200 OK", "well");
         };
         let script = if first_fails { odd(fails, answers) } else { odd(answers, fails) };
-        let lanes = Lanes::start(Config::default()).unwrap();
+        let lanes = Lanes::start(LanesConfig::default()).unwrap();
         usual(&lanes, &script.origin).await;
         assert_eq!(ask(&lanes, &script.origin, "/odd").await, "well");
         assert_eq!((lanes.counters().hedges, lanes.counters().retries), (1, 0));
@@ -206,7 +206,7 @@ async fn where_both_fail_and_one_may_be_tried_again_it_is() {
                 }
             }
         });
-        let lanes = Lanes::start(Config::default()).unwrap();
+        let lanes = Lanes::start(LanesConfig::default()).unwrap();
         usual(&lanes, &script.origin).await;
         let call = Final { ask: HedgedCall { origin: script.origin.clone(), target: "/odd" }, tried_again };
         let ended = lanes.run(&call).await.unwrap();
@@ -234,7 +234,7 @@ async fn the_slot_of_the_one_that_lost_is_free() {
             answer(&mut stream, "200 OK", "usual");
         }
     });
-    let lanes = Lanes::start(Config { connections_max: Some(2), ..Config::default() }).unwrap();
+    let lanes = Lanes::start(LanesConfig { connections_max: Some(2), ..LanesConfig::default() }).unwrap();
     usual(&lanes, &script.origin).await;
     ask(&lanes, &script.origin, "/odd").await;
     // The server answers only when both requests have come, so they need both of the connections that are

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use laneway_lanes::{Breaks, Call, Config, Error, Kind, Lanes, Origin, Request, Response, Verdict};
+use laneway_lanes::{Breaks, Call, Error, Kind, Lanes, LanesConfig, Origin, Request, Response, Verdict};
 use socket2::SockRef;
 
 use super::hedging::HedgedCall;
@@ -80,14 +80,14 @@ async fn a_server_that_is_restarted_costs_time_and_fails_nobody() {
 
 #[tokio::test]
 async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
-    let config = Config { retry_for: Duration::from_millis(300), ..Config::default() };
+    let config = LanesConfig { retry_for: Duration::from_millis(300), ..LanesConfig::default() };
     let lanes = Lanes::start(config).unwrap();
     let ended = lanes.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     // Unit tests in virtual time (`outage`, `retry`) check when a call ends.
     assert_eq!(ended.outcome.unwrap_err().kind(), Kind::Connect);
     assert!(ended.attempts >= 2);
     // Without retries, a call ends after its first attempt.
-    let none = Lanes::start(Config { retry_for: Duration::ZERO, ..Config::default() }).unwrap();
+    let none = Lanes::start(LanesConfig { retry_for: Duration::ZERO, ..LanesConfig::default() }).unwrap();
     let ended = none.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     assert_eq!((ended.outcome.unwrap_err().kind(), ended.attempts), (Kind::Connect, 1));
 }
@@ -95,7 +95,7 @@ async fn a_server_that_stays_away_is_given_up_after_the_time_that_is_set() {
 #[tokio::test]
 async fn a_server_that_has_never_answered_is_given_up_sooner() {
     let retry_unanswered_for = Duration::from_millis(300);
-    let lanes = Lanes::start(Config { retry_unanswered_for, ..Config::default() }).unwrap();
+    let lanes = Lanes::start(LanesConfig { retry_unanswered_for, ..LanesConfig::default() }).unwrap();
     let ended = lanes.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     assert!(ended.is_origin_away && ended.attempts >= 2, "{ended:?}");
 }
@@ -110,7 +110,7 @@ fn a_call_is_tried_again_by_the_engines_clock_where_its_caller_has_none() {
             answer(&mut stream, if is_first { "503 Service Unavailable" } else { "200 OK" });
         }
     });
-    let lanes = Lanes::start(Config::default()).unwrap();
+    let lanes = Lanes::start(LanesConfig::default()).unwrap();
     let without_timers = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ended =
         without_timers.block_on(lanes.run(&RetriedCall { origin: script.origin, breaks: None })).unwrap();
@@ -127,7 +127,9 @@ async fn a_body_that_breaks_off_again_and_again_is_waited_for_and_then_given_up(
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\nseven b");
         }
     });
-    let lanes = Lanes::start(Config { retry_for: Duration::from_millis(1500), ..Config::default() }).unwrap();
+    let lanes =
+        Lanes::start(LanesConfig { retry_for: Duration::from_millis(1500), ..LanesConfig::default() })
+            .unwrap();
     let breaks = Breaks::default();
     let last = loop {
         let call = RetriedCall { origin: script.origin.clone(), breaks: Some(&breaks) };

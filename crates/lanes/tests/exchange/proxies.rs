@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use http::header::USER_AGENT;
-use laneway_lanes::{Config, Kind, Lanes, Origin, Trust};
+use laneway_lanes::{Kind, Lanes, LanesConfig, Origin, Trust};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -68,7 +68,8 @@ impl Scene {
         let files = std::fs::read_dir(self.folder.path()).unwrap();
         let extra_ca_files = files.map(|entry| entry.unwrap().path()).collect();
         let trust = Trust { extra_ca_files };
-        Lanes::start(Config { https_proxy: https, http_proxy: http, trust, ..Config::default() }).unwrap()
+        Lanes::start(LanesConfig { https_proxy: https, http_proxy: http, trust, ..LanesConfig::default() })
+            .unwrap()
     }
 
     fn heads(&self) -> Vec<String> {
@@ -216,11 +217,11 @@ async fn a_socks_proxy_gets_the_hosts_name_and_all_requests() {
 async fn a_host_of_no_proxy_is_reached_without_the_socks_proxy() {
     let scene = Scene::new();
     let port = scene.serve(None, store).await;
-    let lanes = Lanes::start(Config {
+    let lanes = Lanes::start(LanesConfig {
         http_proxy: Some("socks5://127.0.0.1:1".into()),
         no_proxy: vec!["store.test".into()],
         resolve: [("store.test".to_owned(), vec![[127, 0, 0, 1].into()])].into(),
-        ..Config::default()
+        ..LanesConfig::default()
     })
     .unwrap();
     let origin = Origin::parse(&format!("http://store.test:{port}")).unwrap();
@@ -239,7 +240,7 @@ async fn a_refusing_socks_proxy_is_named_without_its_password() {
         let through = scene.serve(None, move |stream, heads| socks(stream, heads, 0, UNREACHABLE)).await;
         let proxy = Some(format!("socks5://{login}localhost:{through}"));
         let no_retries = std::time::Duration::ZERO;
-        let config = Config { http_proxy: proxy, retry_for: no_retries, ..Config::default() };
+        let config = LanesConfig { http_proxy: proxy, retry_for: no_retries, ..LanesConfig::default() };
         let lanes = Lanes::start(config).unwrap();
         let error =
             lanes.exchange(get(&Origin::parse("http://store.test").unwrap(), "/k")).await.unwrap_err();

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use futures_util::StreamExt as _;
 use http::Method;
 use laneway_lanes::trace::{Trace, TraceEvent};
-use laneway_lanes::{Body, BodyStream, Config, Kind, Lanes, Protocol, Request, Role, Streamed};
+use laneway_lanes::{Body, BodyStream, Kind, Lanes, LanesConfig, Protocol, Request, Role, Streamed};
 
 use super::support::{Script, get, lanes, read_head, read_request, request};
 
@@ -87,7 +87,7 @@ async fn a_body_that_is_dropped_frees_its_lane() {
             send(&mut stream, LEN);
         }
     });
-    let lanes = Lanes::start(Config { connections_max: Some(1), ..Config::default() }).unwrap();
+    let lanes = Lanes::start(LanesConfig { connections_max: Some(1), ..LanesConfig::default() }).unwrap();
     for _ in 0..4 {
         let Streamed { head, mut body } = lanes.stream(get(&server.origin, "/")).await.unwrap();
         assert_eq!(head.content_length(), Some(LEN));
@@ -151,7 +151,7 @@ async fn a_recorder_hears_of_each_lane_and_each_request_on_it() {
         }
     });
     let trace = Trace::default();
-    let lanes = Lanes::start(Config { trace: Some(trace.clone()), ..Config::default() }).unwrap();
+    let lanes = Lanes::start(LanesConfig { trace: Some(trace.clone()), ..LanesConfig::default() }).unwrap();
     for _ in 0..2 {
         let mut put = request(&script.origin, Method::PUT, "/key?signature=secret");
         put.body = Body::from(bytes::Bytes::from_static(b"123"));

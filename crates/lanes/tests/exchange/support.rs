@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use http::Method;
-use laneway_lanes::{Config, Head, Lanes, Origin, Request, Route, Sink, SinkError};
+use laneway_lanes::{Lanes, LanesConfig, Origin, Request, ResponseHead, Route, Sink, SinkError};
 
 /// A plain server that handles each connection by a script. Connections are numbered from 0.
 pub(crate) struct Script {
@@ -70,7 +70,7 @@ pub(crate) fn read_request(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 pub(crate) fn lanes() -> Lanes {
-    Lanes::start(Config::default()).unwrap()
+    Lanes::start(LanesConfig::default()).unwrap()
 }
 
 pub(crate) fn request(origin: &Origin, method: Method, target: &str) -> Request {
@@ -96,7 +96,7 @@ impl Collecting {
 }
 
 impl Sink for Collecting {
-    fn begin(&mut self, _: &Head) -> Result<Route, SinkError> {
+    fn begin(&mut self, _: &ResponseHead) -> Result<Route, SinkError> {
         Ok(self.route)
     }
 
@@ -114,7 +114,7 @@ pub(crate) struct Panicking {
 }
 
 impl Sink for Panicking {
-    fn begin(&mut self, _: &Head) -> Result<Route, SinkError> {
+    fn begin(&mut self, _: &ResponseHead) -> Result<Route, SinkError> {
         assert!(!self.at_head, "a sink that panics on purpose");
         Ok(self.route)
     }

@@ -401,7 +401,7 @@ impl ClientBuilder {
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if a header can't hold the text.
     pub fn user_agent_suffix(mut self, product: &str) -> Result<Self, Error> {
-        let ours = laneway_lanes::Config::default().user_agent;
+        let ours = laneway_lanes::LanesConfig::default().user_agent;
         let ours = String::from_utf8_lossy(ours.as_bytes()).into_owned();
         let whole = HeaderValue::try_from(format!("{ours} {product}"));
         self.settings.user_agent = whole

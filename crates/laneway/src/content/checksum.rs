@@ -326,7 +326,7 @@ pub fn hash(mut bytes: impl Read) -> io::Result<(u64, Checksums)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
     use crate::plan::slices::CLAIM_LEN;
 
     const ALL: ChecksumSet = ChecksumSet { crc32c: true, crc64nvme: true, crc32: true, md5: true };
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn dropped_repeated_or_swapped_ranges_combine_to_a_wrong_checksum() {
         const CASES: u64 = 10_000;
-        let mut random = Random(15);
+        let mut random = RandomNumbers(15);
         let mut bytes = |len: usize| (0..len).map(|_| random.below(256) as u8).collect::<Vec<_>>();
         // In most cases all ranges but the last have the same length. A few cases have ranges of many
         // lengths, which take long to combine.
@@ -380,7 +380,7 @@ mod tests {
         };
         let pools = [(runs(&alike), alike), (runs(&any), any)];
         let sums = |run: &RangeChecksums| (run.crc32c.unwrap(), run.crc64nvme.unwrap());
-        let mut random = Random(16);
+        let mut random = RandomNumbers(16);
         for case in 0..CASES {
             let (runs, pool) = &pools[usize::from(case.is_multiple_of(20))];
             let count = 2 + random.below(11) as usize;

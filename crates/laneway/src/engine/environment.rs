@@ -32,7 +32,7 @@ impl From<BadVariable> for Error {
 pub(crate) fn settings(environment: Environment) -> (ClientSettings, Vec<BadVariable>) {
     let (mut settings, mut unreadable) = (ClientSettings::default(), Vec::new());
     let variable = |name: &str| environment.get(name);
-    let proxies = laneway_lanes::Config::from_variables(variable);
+    let proxies = laneway_lanes::LanesConfig::from_variables(variable);
     settings.network = NetworkSettings {
         ca_files: variable("AWS_CA_BUNDLE").map(PathBuf::from).into_iter().collect(),
         https_proxy: proxies.https_proxy,

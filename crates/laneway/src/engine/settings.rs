@@ -43,7 +43,7 @@ impl ClientSettings {
 
 impl Default for ClientSettings {
     fn default() -> Self {
-        let lanes = laneway_lanes::Config::default();
+        let lanes = laneway_lanes::LanesConfig::default();
         Self {
             store: laneway_store::Settings::default(),
             network: NetworkSettings::default(),

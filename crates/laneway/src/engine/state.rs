@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use laneway_lanes::Lanes;
 use laneway_store::{Dialect, Listings, Provider, Requests, Store};
 
-use crate::engine::Machinery;
+use crate::engine::EngineThreads;
 use crate::engine::files::FileThreads;
 use crate::engine::settings::ClientSettings;
 use crate::plan::copies::CopySizes;
@@ -23,7 +23,7 @@ pub(crate) struct ClientState {
     pub(crate) cores: usize,
     pub(crate) copy_sizes: CopySizes,
     pub(crate) upload_journals: Option<PathBuf>,
-    pub(crate) machinery: Arc<Machinery>,
+    pub(crate) machinery: Arc<EngineThreads>,
     /// A slot for each known cloud and for each dialect that the caller added.
     stores: Vec<(Provider, StoreSlot)>,
     settings: laneway_store::Settings,

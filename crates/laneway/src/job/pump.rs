@@ -48,7 +48,7 @@ pub(crate) struct Units(mpsc::Sender<Unit>);
 
 /// The error of a search whose job was cancelled and takes no more units.
 #[derive(Debug)]
-pub(crate) struct Cancelled;
+pub(crate) struct CancelledJob;
 
 /// Returns the channel through which a search sends units to [`pump`].
 fn units() -> (Units, mpsc::Receiver<Unit>) {
@@ -61,8 +61,8 @@ impl Units {
     ///
     /// # Errors
     /// If the job was cancelled.
-    pub(crate) async fn send(&self, unit: Unit) -> Result<(), Cancelled> {
-        self.0.send(unit).await.map_err(|_| Cancelled)
+    pub(crate) async fn send(&self, unit: Unit) -> Result<(), CancelledJob> {
+        self.0.send(unit).await.map_err(|_| CancelledJob)
     }
 
     /// Sends small items, for which the pump reserves `cost` bytes of memory.
@@ -73,7 +73,7 @@ impl Units {
         &self,
         cost: usize,
         run: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         self.send(Unit::Small { cost, run: Box::pin(run) }).await
     }
 
@@ -84,7 +84,7 @@ impl Units {
     pub(crate) async fn large(
         &self,
         run: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         self.send(Unit::Large(Box::pin(run))).await
     }
 }
@@ -126,7 +126,7 @@ impl<T> ItemGroup<T> {
         &mut self,
         units: &Units,
         run: impl FnOnce(Vec<T>) -> F,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         if self.items.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store};
 
 use crate::job::existing::{EXISTS, ExistingKeys};
-use crate::job::pump::{Cancelled, Units};
+use crate::job::pump::{CancelledJob, Units};
 use crate::job::running::{ActiveItem, JobState};
 use crate::listing::glob;
 use crate::listing::{KeyOrder, ListingSource, SourceObject};
@@ -129,12 +129,12 @@ impl Search {
         tree: Option<&str>,
         id: impl Fn(&T) -> &ObjectId,
         begin: impl Fn(&JobState, &T) -> (ActiveItem, u64),
-    ) -> Result<Vec<T>, Cancelled> {
+    ) -> Result<Vec<T>, CancelledJob> {
         let Some(existing) = &mut self.existing else { return Ok(targets) };
         let ids: Vec<&ObjectId> = targets.iter().map(id).collect();
         let asked = self.job.unless_cancelled(existing.among(store, &ids, tree)).await;
         let mut left = Vec::with_capacity(targets.len());
-        for (target, exists) in targets.into_iter().zip(asked.map_err(|_| Cancelled)?) {
+        for (target, exists) in targets.into_iter().zip(asked.map_err(|_| CancelledJob)?) {
             if exists {
                 let (begun, size) = begin(&self.job, &target);
                 self.job.skip(begun, size, EXISTS).await;

@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 use crate::Error;
 use crate::location::url;
 use crate::plan::keyspace::{
-    Disorder, End, EntryKind, KeyOrder, Keyspace, ListingBounds, PageRequest, StretchId,
+    End, EntryKind, KeyOrder, Keyspace, ListingBounds, ListingFault, PageRequest, StretchId,
 };
 
 /// The maximum number of batches in the channel to the reader. A batch is at most a page. Further pages wait
-/// on the [`Shelf`].
+/// on the [`WaitingBatches`].
 const WAITING_MAX: usize = 2;
 /// Laneway cuts a listing into stretches: ranges of keys that it lists in parallel. The key at a cut belongs
 /// to the stretch before the cut, but a request brings only keys before its end. So the end of the request is
@@ -92,7 +92,7 @@ async fn fetch(
     let is_sorted = store.lists_in_order(&list.bucket);
     let by_key = !store.capabilities().tokens_are_keys && !limits.refuses_longer_prefixes;
     let mut keyspace = Keyspace::new(listed(list), order, is_sorted, by_key);
-    let mut shelf = Shelf { order, lines: HashMap::new() };
+    let mut shelf = WaitingBatches { order, lines: HashMap::new() };
     let mut handed = PassedEntries::new(is_sorted, limits.is_unsorted);
     let (mut ahead, mut coming) = mpsc::unbounded_channel();
     let mut pages = FuturesUnordered::new();
@@ -159,7 +159,7 @@ async fn fetch(
             pages = FuturesUnordered::new();
             (ahead, coming) = mpsc::unbounded_channel();
             keyspace = Keyspace::new(listed(list), KeyOrder::Arrival, false, false);
-            shelf = Shelf { order: KeyOrder::Arrival, lines: HashMap::new() };
+            shelf = WaitingBatches { order: KeyOrder::Arrival, lines: HashMap::new() };
             continue;
         }
         let about = ObjectId::new(&list.bucket, disorder.key().unwrap_or(&list.prefix));
@@ -199,7 +199,7 @@ impl PassedEntries {
     ///
     /// # Errors
     /// If a listing without order repeats an entry.
-    fn pass(&mut self, mut arrived: EntryBatch) -> Result<EntryBatch, Disorder> {
+    fn pass(&mut self, mut arrived: EntryBatch) -> Result<EntryBatch, ListingFault> {
         arrived.is_unsorted = self.was_found_out;
         let mut repeated = None;
         let mut is_new = |key: &str| {
@@ -211,7 +211,7 @@ impl PassedEntries {
         arrived.objects.retain(|object| is_new(&object.id.key));
         arrived.prefixes.retain(|prefix| is_new(prefix));
         match repeated {
-            Some(key) => Err(Disorder::Backwards(key.clone(), key)),
+            Some(key) => Err(ListingFault::Backwards(key.clone(), key)),
             None => Ok(arrived),
         }
     }
@@ -271,20 +271,20 @@ async fn page(
 }
 
 /// Batches that have arrived and wait for the reader.
-struct Shelf {
+struct WaitingBatches {
     order: KeyOrder,
     /// The queues of batches. If the reader wants the order of keys, there is one queue for each stretch, and
     /// otherwise one queue for all stretches.
     lines: HashMap<Option<StretchId>, VecDeque<(StretchId, EntryBatch)>>,
 }
 
-impl Shelf {
+impl WaitingBatches {
     fn put(
         &mut self,
         keyspace: &mut Keyspace,
         stretch: StretchId,
         mut objects: Vec<ObjectMeta>,
-    ) -> Result<(), Disorder> {
+    ) -> Result<(), ListingFault> {
         let taken = keyspace.came(
             stretch,
             EntryKind::Objects,
@@ -303,7 +303,7 @@ impl Shelf {
         stretch: StretchId,
         page: Page,
         time: Duration,
-    ) -> Result<(), Disorder> {
+    ) -> Result<(), ListingFault> {
         let Page { mut objects, mut prefixes, next } = page;
         let taken = keyspace.came(
             stretch,
@@ -411,7 +411,7 @@ mod tests {
         let object = |key: &str| ObjectMeta::new(ObjectId::new("b", key), 0);
         for order in [KeyOrder::Keys, KeyOrder::Arrival] {
             let mut keyspace = Keyspace::new(listed(), order, true, false);
-            let mut shelf = Shelf { order, lines: HashMap::new() };
+            let mut shelf = WaitingBatches { order, lines: HashMap::new() };
             let first = keyspace.ask().unwrap().stretch;
             shelf.put(&mut keyspace, first, vec![object("a"), object("b")]).unwrap();
             let arrived = shelf.take(&mut keyspace).unwrap();

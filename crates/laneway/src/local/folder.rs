@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use crate::Error;
 use crate::engine::descriptors;
 use crate::local::platform::flush_directory;
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 
 pub(crate) use journal::{Claim, DownloadSubject};
 pub(crate) use partial::{PartialRequest, hold};
@@ -75,7 +75,7 @@ impl Folder {
         Self { path, open, flushed, used, no_locks: AtomicBool::new(false) }
     }
 
-    pub(crate) fn place(self: &Arc<Self>, name: &Relative) -> FilePlace {
+    pub(crate) fn place(self: &Arc<Self>, name: &RelativePath) -> FilePlace {
         if let Some(used) = &self.used {
             let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
             if !used.contains(name.folder()) {
@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     fn place(folder: &Arc<Folder>, name: &str) -> FilePlace {
-        folder.place(&Relative::new(name.to_owned()).unwrap())
+        folder.place(&RelativePath::new(name.to_owned()).unwrap())
     }
 
     fn write(place: &FilePlace, bytes: &[u8]) -> Result<(), Error> {

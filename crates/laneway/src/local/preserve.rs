@@ -34,12 +34,12 @@ pub(crate) enum Preserve {
 }
 
 /// Seconds since 1970, and the nanoseconds after that second.
-pub(crate) type Time = (i64, u32);
+pub(crate) type FileTime = (i64, u32);
 
 /// A file's modification time, mode, owner and group, as far as they are known.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct PosixAttributes {
-    pub(crate) mtime: Option<Time>,
+    pub(crate) mtime: Option<FileTime>,
     pub(crate) mode: Option<u32>,
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
@@ -99,7 +99,7 @@ impl PosixAttributes {
 }
 
 /// Parses a number of seconds since 1970, with or without a fraction, or a date with a time.
-fn time(text: &str) -> Option<Time> {
+fn time(text: &str) -> Option<FileTime> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let Ok(s) = seconds.parse::<i64>() else {
         let time = Retention::time(text)?.duration_since(std::time::UNIX_EPOCH).ok()?;

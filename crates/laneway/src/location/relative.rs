@@ -8,7 +8,7 @@ pub(crate) const NAME_MAX: usize = 255;
 
 /// A relative path that is safe to create below a folder, because it has no component such as `..`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Relative {
+pub(crate) struct RelativePath {
     path: String,
     /// The offset in `path` at which the last component begins.
     name_at: usize,
@@ -33,7 +33,7 @@ pub(crate) enum UnsafeName {
     Windows,
 }
 
-impl Relative {
+impl RelativePath {
     /// Checks a name whose components are separated by `/`.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Relative {
     }
 }
 
-impl fmt::Display for Relative {
+impl fmt::Display for RelativePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)
     }
@@ -107,8 +107,8 @@ fn means_something_to_windows(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(path: &str) -> Result<Relative, UnsafeName> {
-        Relative::checked(path.to_owned(), false)
+    fn check(path: &str) -> Result<RelativePath, UnsafeName> {
+        RelativePath::checked(path.to_owned(), false)
     }
 
     #[test]
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn what_windows_would_read_as_something_else_is_refused_there() {
         for path in ["a\\..\\b", "C:x", "con", "Aux.txt", "COM1", "a.", "a ", "b/nul.tar.gz", "a*"] {
-            assert_eq!(Relative::checked(path.to_owned(), true), Err(UnsafeName::Windows), "{path}");
+            assert_eq!(RelativePath::checked(path.to_owned(), true), Err(UnsafeName::Windows), "{path}");
             assert!(check(path).is_ok(), "{path}");
         }
-        assert!(Relative::checked("console/comet".to_owned(), true).is_ok());
+        assert!(RelativePath::checked("console/comet".to_owned(), true).is_ok());
     }
 }

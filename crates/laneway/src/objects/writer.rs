@@ -17,7 +17,7 @@ use super::handed::ChannelInput;
 use super::put::write;
 use crate::content::content_type;
 use crate::engine::fork::OfProcess;
-use crate::plan::parts::Cut;
+use crate::plan::parts::StreamPartSizes;
 use crate::transfer::upload::{ExpectedChecksum, PartsUpload};
 use crate::{Bucket, Canceller, Error, Written};
 
@@ -47,7 +47,7 @@ pub struct Writer {
 }
 
 struct WriterUpload {
-    cut: Cut,
+    cut: StreamPartSizes,
     sender: Sender<(Bytes, bool)>,
     /// The future that waits until the upload takes the next part, while there is one to send.
     room: Option<RoomWait>,
@@ -160,7 +160,7 @@ impl Writer {
     fn part_len(&mut self) -> Result<usize, Error> {
         let cut = match &self.upload {
             Some(upload) => upload.get().ok_or_else(|| self.forked())?.cut,
-            None => Cut::of(&self.bucket.store()?, None),
+            None => StreamPartSizes::of(&self.bucket.store()?, None),
         };
         let len = cut.len(self.parts + 1).and_then(|len| usize::try_from(len).ok());
         len.ok_or_else(|| {
@@ -210,7 +210,7 @@ impl Writer {
         let (store, id) = (self.bucket.store()?, self.bucket.id(&self.key)?);
         let given = ExpectedChecksum { url: self.bucket.url_of(&self.key), crc32c: self.crc32c };
         let options = self.described();
-        let cut = Cut::of(&store, None);
+        let cut = StreamPartSizes::of(&store, None);
         let (sender, parts) = mpsc::channel(1);
         let (owner, job) = job(&self.bucket)?;
         self.canceller = Some(owner.canceller());

@@ -97,7 +97,7 @@ impl PartArrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
     use crate::plan::resume::settled;
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn a_range_is_covered_once_and_claims_across_its_ends_are_not_used() {
         for seed in 0..2_000 {
-            let mut random = Random(seed);
+            let mut random = RandomNumbers(seed);
             let claims = (0..random.below(20)).map(|_| {
                 let start = random.below(200);
                 start..start + 1 + random.below(30)
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn in_whatever_order_ranges_arrive_each_part_is_complete_once() {
-        let mut random = Random(1);
+        let mut random = RandomNumbers(1);
         for _ in 0..200 {
             let lens: Vec<u64> = (0..1 + random.below(20)).map(|_| 1 + random.below(30)).collect();
             let size = lens.iter().sum();

@@ -70,7 +70,7 @@ pub(crate) fn believed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
 
     fn subject() -> UploadSubject {
         let file = FileIdentity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
@@ -114,9 +114,9 @@ mod tests {
     fn a_part_is_believed_only_where_journal_store_and_plan_agree() {
         let mut some = 0;
         for seed in 0..2_000 {
-            let mut random = Random(seed);
+            let mut random = RandomNumbers(seed);
             let (size, part_len) = (1 + random.below(60), 1 + random.below(9));
-            let part = |random: &mut Random| {
+            let part = |random: &mut RandomNumbers| {
                 let number = random.below(8) as u32;
                 let full = part_len.min(size.saturating_sub(u64::from(number.max(1) - 1) * part_len));
                 let len = if random.below(5) == 0 { random.below(10) } else { full };

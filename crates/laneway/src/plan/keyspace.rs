@@ -17,7 +17,7 @@
 
 mod alphabet;
 mod cuts;
-mod disorder;
+mod listing_fault;
 #[cfg(test)]
 mod scenarios;
 mod stretch;
@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use alphabet::Alphabet;
 use cuts::{CutSpacing, StretchRest, cuts, guess};
-pub(crate) use disorder::Disorder;
+pub(crate) use listing_fault::ListingFault;
 use stretch::Stretch;
 pub(crate) use stretch::{End, EntryKind, StretchId};
 
@@ -201,7 +201,7 @@ impl Keyspace {
         id: StretchId,
         kind: EntryKind,
         keys: impl Iterator<Item = &'a str>,
-    ) -> Result<usize, Disorder> {
+    ) -> Result<usize, ListingFault> {
         let Some(at) = self.place(id) else { return Ok(0) };
         let mut keys = keys.peekable();
         let page = &mut self.stretches[at].page;
@@ -234,7 +234,7 @@ impl Keyspace {
                     break;
                 }
             } else if !key.starts_with(&self.listed.prefix) {
-                return Err(Disorder::Outside(key.to_owned()));
+                return Err(ListingFault::Outside(key.to_owned()));
             }
             let nth = stretch.page.entries as usize + taken;
             if nth.is_multiple_of(MARK_KEYS) && self.may_cut {
@@ -265,7 +265,7 @@ impl Keyspace {
         id: StretchId,
         next: Option<String>,
         took: Duration,
-    ) -> Result<(), Disorder> {
+    ) -> Result<(), ListingFault> {
         let at_once = self.asked;
         self.asked = self.asked.saturating_sub(1);
         // The stretch was abandoned, so it doesn't continue.
@@ -507,7 +507,7 @@ impl Keyspace {
 
     /// Drops all cuts, because the store doesn't begin a listing at the requested key: it returned this `key`
     /// instead. The first stretch then reads the whole listing.
-    fn forget_cuts(&mut self, key: &str) -> Result<(), Disorder> {
+    fn forget_cuts(&mut self, key: &str) -> Result<(), ListingFault> {
         let end = self.listed.end_before.clone().map_or(End::Open, End::Before);
         let whole = (end, self.listed.prefix.clone());
         let first = self.stretches.first_mut().filter(|first| first.id == StretchId(0) && !first.is_over);
@@ -519,7 +519,7 @@ impl Keyspace {
             false => first.asked.as_ref().is_none_or(|asked| *asked == whole),
         };
         let Some(first) = first.filter(|first| !self.cuts_hold && went_on(first)) else {
-            return Err(Disorder::Unbegun(key.to_owned()));
+            return Err(ListingFault::Unbegun(key.to_owned()));
         };
         first.end = whole.0;
         self.may_cut = false;

@@ -20,14 +20,14 @@ pub(crate) fn part_len(size: u64, rules: PartRules) -> u64 {
 
 /// The sizes of the parts of a stream, whose length is known only at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Cut {
+pub(crate) struct StreamPartSizes {
     /// The size of the first part. If all parts must have the same size, their size.
     first: u64,
     grows: bool,
     rules: PartRules,
 }
 
-impl Cut {
+impl StreamPartSizes {
     /// If the store accepts `unequal` parts, the parts grow, so that 10,000 parts hold up to 6 TiB. Otherwise
     /// all parts have the same size. Parts of the usual size hold 156 GiB in total, so the parts are larger
     /// if the `expected` size requires it.
@@ -83,14 +83,14 @@ mod tests {
     fn parts_keep_to_the_limits_of_their_store() {
         let few = PartRules { count_max: 100, bytes_min: 32 << 20, bytes_max: 64 << 20 };
         assert_eq!([0, 5000 << 20, 6400 << 20].map(|size| part_len(size, few) >> 20), [32, 50, 64]);
-        let cut = Cut::new(few, true, None);
+        let cut = StreamPartSizes::new(few, true, None);
         let lens: Vec<u64> = (1..).map_while(|number| cut.len(number)).collect();
         assert_eq!((lens.len(), lens[0] >> 20, lens[99] >> 20), (100, 32, 64));
     }
 
     #[test]
     fn growing_parts_reach_five_tebibytes_within_the_limits() {
-        let cut = Cut::new(RULES, true, None);
+        let cut = StreamPartSizes::new(RULES, true, None);
         let lens: Vec<u64> = (1..).map_while(|number| cut.len(number)).collect();
         assert_eq!((lens.len() as u64, lens[0]), (RULES.count_max, PART_USUAL));
         assert_eq!((lens[1199], lens[1200], lens[9999]), (PART_USUAL, 2 * PART_USUAL, 4 << 30));
@@ -101,14 +101,14 @@ mod tests {
 
     #[test]
     fn equal_parts_are_equal_and_as_large_as_is_expected() {
-        let usual = Cut::new(RULES, false, None);
+        let usual = StreamPartSizes::new(RULES, false, None);
         assert_eq!(usual.holds() >> 30, 156);
         for expected in [1, 200 << 30, 5 << 40, LARGEST] {
-            let cut = Cut::new(RULES, false, Some(expected));
+            let cut = StreamPartSizes::new(RULES, false, Some(expected));
             assert!(cut.holds() >= expected && cut.len(1) == cut.len(10_000));
             assert_eq!((cut.len(0), cut.len(10_001)), (None, None));
         }
-        let grows = Cut::new(RULES, true, Some(8 << 40));
+        let grows = StreamPartSizes::new(RULES, true, Some(8 << 40));
         assert!(grows.holds() >= 8 << 40 && grows.len(1) == Some(part_len(8 << 40, RULES)));
     }
 }

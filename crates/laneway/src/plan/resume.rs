@@ -43,7 +43,7 @@ pub(crate) fn missing(done: impl IntoIterator<Item = Range<u64>>, size: u64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
 
     #[test]
     fn gaps_are_what_no_claim_holds() {
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn claims_and_gaps_are_each_byte_of_the_object_once_whatever_was_claimed() {
         for seed in 0..2_000 {
-            let mut random = Random(seed);
+            let mut random = RandomNumbers(seed);
             let size = random.below(1_000);
             let claimed: Vec<Range<u64>> = (0..random.below(40))
                 .map(|_| {

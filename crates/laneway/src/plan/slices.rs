@@ -126,7 +126,7 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
     use crate::plan::resume::{missing, settled};
 
     const MIB: u64 = 1 << 20;
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn every_byte_arrives_once_in_any_order_of_splits_and_failures() {
         for seed in 0..2_000 {
-            let mut random = Random(seed);
+            let mut random = RandomNumbers(seed);
             let size = random.below(200 * MIB);
             let with_opener = random.below(3) > 0;
             // The ranges that an earlier run has done: none, or all except a few gaps.

@@ -11,7 +11,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{Condition, Deletion, ObjectId, Provider, Store, Version, VersionNames};
 
 use crate::event::Verified;
-use crate::job::pump::{Cancelled, ITEM_COST, Units, pump_all};
+use crate::job::pump::{CancelledJob, ITEM_COST, Units, pump_all};
 use crate::job::running::{ActiveItem, JobState, ResultObject, TransferOutcome};
 use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::listing::{KeyOrder, ListingSource, SourceObject};
@@ -185,7 +185,7 @@ async fn send_rest(
     is_all: bool,
     is_bound: bool,
     units: &Units,
-) -> Result<(), Cancelled> {
+) -> Result<(), CancelledJob> {
     send(job, store, batches.rest(), Some(markers), is_bound, units).await?;
     if markers.is_empty() {
         return Ok(());
@@ -262,7 +262,7 @@ async fn flush(
     waiting: &mut Vec<SourceObject>,
     request: &RemoveRequest,
     units: &Units,
-) -> Result<Result<(), Cancelled>, Error> {
+) -> Result<Result<(), CancelledJob>, Error> {
     let Some((provider, _)) = at else { return Ok(Ok(())) };
     let store = job.store(*provider)?;
     let batch = std::mem::take(waiting);
@@ -309,7 +309,7 @@ async fn send(
     markers: Option<&Markers>,
     is_bound: bool,
     units: &Units,
-) -> Result<(), Cancelled> {
+) -> Result<(), CancelledJob> {
     if batch.is_empty() {
         return Ok(());
     }

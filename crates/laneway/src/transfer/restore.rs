@@ -8,7 +8,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, Provider, Restoration, Store};
 
 use crate::event::Verified;
-use crate::job::pump::{Cancelled, ItemGroup, Units, pump_all};
+use crate::job::pump::{CancelledJob, ItemGroup, Units, pump_all};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::listing::{KeyOrder, ListingSource, SourceObject};
 use crate::location::url;
@@ -111,7 +111,7 @@ async fn send(
     request: &Arc<RestoreRequest>,
     group: &mut ItemGroup<SourceObject>,
     units: &Units,
-) -> Result<(), Cancelled> {
+) -> Result<(), CancelledJob> {
     let (job, store, request) = (Arc::clone(job), store.clone(), Arc::clone(request));
     let restore = move |objects: Vec<SourceObject>| async move {
         let one = |object| counted(one(&job, &store, &request, object));

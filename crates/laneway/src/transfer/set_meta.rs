@@ -81,7 +81,7 @@ async fn send(
     request: &Arc<SetMetaRequest>,
     group: &mut ItemGroup<SourceObject>,
     units: &Units,
-) -> Result<(), crate::job::pump::Cancelled> {
+) -> Result<(), crate::job::pump::CancelledJob> {
     let (job, store, request) = (Arc::clone(job), store.clone(), Arc::clone(request));
     let change = move |objects: Vec<SourceObject>| async move {
         let one = |object| counted(one(&job, &store, &request, object));

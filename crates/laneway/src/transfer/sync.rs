@@ -18,7 +18,7 @@ use std::sync::Arc;
 use laneway_store::List;
 
 use crate::inventory::InventoryScope;
-use crate::job::pump::{Cancelled, Units, pumped};
+use crate::job::pump::{CancelledJob, Units, pumped};
 use crate::job::running::{FILTERED, JobState};
 use crate::job::search::Search;
 use crate::listing::folder_prefix;
@@ -212,7 +212,7 @@ impl SyncMerge<'_> {
         &mut self,
         source: Option<SideEntry>,
         there: Option<SideEntry>,
-    ) -> Result<Result<(), Cancelled>, Error> {
+    ) -> Result<Result<(), CancelledJob>, Error> {
         let Some(name) = source.as_ref().or(there.as_ref()).map(|entry| entry.name.clone()) else {
             return Ok(Ok(()));
         };

@@ -2,7 +2,7 @@
 
 use laneway::internal::CopySizes;
 use laneway::{CopyRequest, CustomerKey, Location, Op, Outcome};
-use laneway_server::{Asked, Attributes, Config, Habits, RefusedHeaders};
+use laneway_server::{Attributes, Config, Habits, ObjectOptions, RefusedHeaders};
 
 use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Place, Stage, noise};
 
@@ -17,12 +17,13 @@ fn a_copy_by_parts_keeps_the_tags_of_its_source_unless_it_is_given_others() {
     });
     let tags = [("team".to_owned(), "a b".to_owned())];
     let attributes = Attributes {
-        asked: Asked { tags: tags.clone().into(), ..Asked::default() },
+        options: ObjectOptions { tags: tags.clone().into(), ..ObjectOptions::default() },
         ..Attributes::default()
     };
     stage.server.store().put_with(BUCKET, "large", &noise(11 * MIB, 1), attributes).unwrap();
     stage.cp(stage.url("large"), stage.url("copy")).all_done();
-    let tags_of = |key: &str| stage.server.store().object(BUCKET, key).unwrap().attributes.asked.tags.clone();
+    let tags_of =
+        |key: &str| stage.server.store().object(BUCKET, key).unwrap().attributes.options.tags.clone();
     assert_eq!(tags_of("copy"), tags.into());
 
     let request = CopyRequest::new(vec![stage.url("large")], stage.url("retagged"));

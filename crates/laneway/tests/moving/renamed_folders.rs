@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use laneway::{CopyRequest, Filter, Op};
-use laneway_server::{Asked, Attributes, Config, Faults};
+use laneway_server::{Attributes, Config, Faults, ObjectOptions};
 
 use crate::stage::{BUCKET, DIALECTS, Report, Stage};
 
@@ -127,8 +127,8 @@ fn a_rename_that_cannot_be_followed_warns_that_it_may_go_on() {
 #[test]
 fn a_held_object_keeps_its_name_and_the_others_move() {
     let stage = hierarchical(&[], Duration::from_secs(4));
-    let asked = Asked { temporary_hold: Some(true), ..Asked::default() };
-    let held = Attributes { asked, ..Attributes::default() };
+    let options = ObjectOptions { temporary_hold: Some(true), ..ObjectOptions::default() };
+    let held = Attributes { options, ..Attributes::default() };
     stage.server.store().put_with(BUCKET, "t/held", b"x", held).unwrap();
     let report = moved(&stage, "t", "new");
     assert_eq!((report.summary.files, report.summary.failed), (3, 1), "{report:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use laneway::{Condition, CopyRequest, Location, Op, Outcome, PutOptions, Verified};
-use laneway_server::{Asked, Attributes, Config, Faults, Versioning};
+use laneway_server::{Attributes, Config, Faults, ObjectOptions, Versioning};
 
 use crate::stage::{BUCKET, DIALECTS, Report, Stage};
 
@@ -250,8 +250,8 @@ fn a_refusal_after_a_lost_attempt_leads_to_a_copy() {
 #[test]
 fn a_held_object_is_copied_and_its_source_stays() {
     let stage = gcs(&[]);
-    let asked = Asked { temporary_hold: Some(true), ..Asked::default() };
-    let held = Attributes { asked, ..Attributes::default() };
+    let options = ObjectOptions { temporary_hold: Some(true), ..ObjectOptions::default() };
+    let held = Attributes { options, ..Attributes::default() };
     stage.server.store().put_with(BUCKET, "held", b"x", held).unwrap();
     stage.object("free", b"y");
     assert_eq!(moved(&stage, "held", "copy").failure().0, "permission");

@@ -2,7 +2,7 @@
 
 use laneway::internal::CopySizes;
 use laneway::{MetaChange, SetMetaRequest};
-use laneway_server::{Asked, Attributes, Config, Faults, Habits};
+use laneway_server::{Attributes, Config, Faults, Habits, ObjectOptions};
 
 use crate::stage::{BUCKET, DIALECTS, MIB, Report, Stage, noise};
 
@@ -13,10 +13,11 @@ fn large(config: Config) -> (Stage, Vec<u8>) {
         settings.copy_sizes(CopySizes { whole_max: 6 * MIB as u64, part: 5 * MIB as u64 })
     });
     let bytes = noise(12 * MIB + 7, 1);
-    let asked = Asked { tags: [("team".to_owned(), "a".to_owned())].into(), ..Asked::default() };
+    let options =
+        ObjectOptions { tags: [("team".to_owned(), "a".to_owned())].into(), ..ObjectOptions::default() };
     let metadata = [("author".to_owned(), "me".to_owned())].into();
     let attributes =
-        Attributes { content_type: Some("x/y".into()), metadata, asked, ..Attributes::default() };
+        Attributes { content_type: Some("x/y".into()), metadata, options, ..Attributes::default() };
     stage.server.store().put_with(BUCKET, "t/large", &bytes, attributes).unwrap();
     (stage, bytes)
 }
@@ -36,7 +37,7 @@ fn what_one_request_does_not_copy_is_changed_by_parts_of_itself() {
         let changed = stage.server.store().object(BUCKET, "t/large").unwrap().attributes.clone();
         assert_eq!(changed.cache_control.as_deref(), Some("no-store"));
         assert_eq!((changed.content_type.as_deref(), changed.metadata.len()), (Some("x/y"), 2));
-        assert_eq!(changed.asked.tags["team"], "a");
+        assert_eq!(changed.options.tags["team"], "a");
         assert!(stage.requests("copy") >= 3 && stage.server.counters().multipart_open == 0);
         // The object's bytes don't pass through this machine.
         assert!(stage.server.counters().bytes_out < MIB as u64, "{:?}", stage.server.counters());

@@ -8,7 +8,7 @@ use laneway::{
     Client, ClientBuilder, CopyRequest, Engine, EngineBuilder, Event, Item, Job, Location, Op, Outcome,
     Provider, RemoveRequest, Summary, Verified,
 };
-use laneway_server::{Config, Counters, Faults, GcsConfig, Server, Tls};
+use laneway_server::{Config, Faults, GcsConfig, Server, ServerCounters, Tls};
 use tempfile::TempDir;
 
 pub(crate) const BUCKET: &str = "bucket";
@@ -202,13 +202,13 @@ impl Stage {
     /// Waits until the server has received this many requests of a verb.
     #[track_caller]
     pub(crate) fn wait_for(&self, verb: &str, count: u64) {
-        let is_so = |c: &Counters| c.requests_by_verb.get(verb).is_some_and(|seen| *seen >= count);
+        let is_so = |c: &ServerCounters| c.requests_by_verb.get(verb).is_some_and(|seen| *seen >= count);
         self.wait_until(&format!("{count} {verb} requests"), is_so);
     }
 
     /// Waits for a condition on the server's counters.
     #[track_caller]
-    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Counters) -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&ServerCounters) -> bool) {
         let came = self.server.wait_until(WAIT_MAX, is_so);
         assert!(came, "waited in vain for {what}: {:?}", self.server.counters());
     }

@@ -38,16 +38,16 @@ impl Trailers {
 }
 
 /// Removes the frames from a body.
-pub(super) struct Unframing {
-    frames: Frames,
+pub(super) struct FrameDecoder {
+    frames: FrameParser,
     pending: Bytes,
     trailers: Trailers,
 }
 
-impl Unframing {
+impl FrameDecoder {
     /// Returns a reader for this many bytes of content. `trailers` receives the trailers at the end.
-    pub(super) fn new(decoded: u64, trailers: Trailers) -> Unframing {
-        Unframing { frames: Frames::new(decoded), pending: Bytes::new(), trailers }
+    pub(super) fn new(decoded: u64, trailers: Trailers) -> FrameDecoder {
+        FrameDecoder { frames: FrameParser::new(decoded), pending: Bytes::new(), trailers }
     }
 
     /// Returns the next bytes of content. `sent` supplies the bytes as the client sent them, with the frames.
@@ -81,8 +81,8 @@ impl Unframing {
 
 /// The frames of a body, as far as they have arrived.
 #[derive(Debug)]
-struct Frames {
-    state: State,
+struct FrameParser {
+    state: FrameState,
     /// The beginning of a line whose end hasn't arrived yet.
     line: Vec<u8>,
     trailers: HeaderMap,
@@ -92,7 +92,7 @@ struct Frames {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum FrameState {
     Size,
     Data(u64),
     /// The line break after a chunk.
@@ -103,7 +103,7 @@ enum State {
 
 /// The reason why frames can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum Malformed {
+enum FrameError {
     #[error("a chunk has no size")]
     Size,
     #[error("a chunk doesn't end where its size says")]
@@ -116,46 +116,46 @@ enum Malformed {
     Length,
 }
 
-impl Frames {
-    fn new(decoded: u64) -> Frames {
+impl FrameParser {
+    fn new(decoded: u64) -> FrameParser {
         let (line, trailers) = (Vec::new(), HeaderMap::new());
-        Frames { state: State::Size, line, trailers, trailer_bytes: 0, missing: decoded }
+        FrameParser { state: FrameState::Size, line, trailers, trailer_bytes: 0, missing: decoded }
     }
 
     /// Takes the next content from the received bytes, or returns `None` if they contain no more content.
-    fn take(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, Malformed> {
+    fn take(&mut self, bytes: &mut Bytes) -> Result<Option<Bytes>, FrameError> {
         while !bytes.is_empty() {
-            if let State::Data(left) = self.state {
+            if let FrameState::Data(left) = self.state {
                 let data = bytes.split_to(bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
                 let len = data.len() as u64;
-                self.missing = self.missing.checked_sub(len).ok_or(Malformed::Length)?;
-                self.state = if len == left { State::DataEnd } else { State::Data(left - len) };
+                self.missing = self.missing.checked_sub(len).ok_or(FrameError::Length)?;
+                self.state = if len == left { FrameState::DataEnd } else { FrameState::Data(left - len) };
                 return Ok(Some(data));
             }
             let Some(line) = self.line(bytes)? else { return Ok(None) };
             self.state = match self.state {
-                State::Size => match size(&line)? {
-                    0 => State::Trailers,
-                    size => State::Data(size),
+                FrameState::Size => match size(&line)? {
+                    0 => FrameState::Trailers,
+                    size => FrameState::Data(size),
                 },
-                State::DataEnd if line.is_empty() => State::Size,
-                State::Trailers if line.is_empty() => State::Over,
-                State::Trailers => {
+                FrameState::DataEnd if line.is_empty() => FrameState::Size,
+                FrameState::Trailers if line.is_empty() => FrameState::Over,
+                FrameState::Trailers => {
                     self.trailer(&line)?;
-                    State::Trailers
+                    FrameState::Trailers
                 }
-                State::DataEnd | State::Data(_) | State::Over => return Err(Malformed::End),
+                FrameState::DataEnd | FrameState::Data(_) | FrameState::Over => return Err(FrameError::End),
             };
         }
         Ok(None)
     }
 
     /// Takes the next complete line, without its line break.
-    fn line(&mut self, bytes: &mut Bytes) -> Result<Option<Vec<u8>>, Malformed> {
+    fn line(&mut self, bytes: &mut Bytes) -> Result<Option<Vec<u8>>, FrameError> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let taken = end.unwrap_or(bytes.len());
         if self.line.len() + taken > LINE_BYTES_MAX {
-            return Err(Malformed::Line);
+            return Err(FrameError::Line);
         }
         self.line.extend_from_slice(&bytes[..taken]);
         bytes.advance(taken + usize::from(end.is_some()));
@@ -169,42 +169,42 @@ impl Frames {
         Ok(Some(line))
     }
 
-    fn trailer(&mut self, line: &[u8]) -> Result<(), Malformed> {
+    fn trailer(&mut self, line: &[u8]) -> Result<(), FrameError> {
         self.trailer_bytes += line.len();
-        let text = std::str::from_utf8(line).map_err(|_| Malformed::Trailer)?;
-        let (name, value) = text.split_once(':').ok_or(Malformed::Trailer)?;
-        let name = HeaderName::try_from(name.trim()).map_err(|_| Malformed::Trailer)?;
-        let value = HeaderValue::try_from(value.trim()).map_err(|_| Malformed::Trailer)?;
+        let text = std::str::from_utf8(line).map_err(|_| FrameError::Trailer)?;
+        let (name, value) = text.split_once(':').ok_or(FrameError::Trailer)?;
+        let name = HeaderName::try_from(name.trim()).map_err(|_| FrameError::Trailer)?;
+        let value = HeaderValue::try_from(value.trim()).map_err(|_| FrameError::Trailer)?;
         self.trailers.append(name, value);
-        if self.trailer_bytes > TRAILER_BYTES_MAX { Err(Malformed::Line) } else { Ok(()) }
+        if self.trailer_bytes > TRAILER_BYTES_MAX { Err(FrameError::Line) } else { Ok(()) }
     }
 
     /// Returns the trailers, if the body is complete.
-    fn end(&mut self) -> Result<HeaderMap, Malformed> {
+    fn end(&mut self) -> Result<HeaderMap, FrameError> {
         match self.state {
-            State::Over if self.missing == 0 => Ok(std::mem::take(&mut self.trailers)),
-            State::Over => Err(Malformed::Length),
-            _ => Err(Malformed::End),
+            FrameState::Over if self.missing == 0 => Ok(std::mem::take(&mut self.trailers)),
+            FrameState::Over => Err(FrameError::Length),
+            _ => Err(FrameError::End),
         }
     }
 }
 
 /// Parses the line before a chunk: its size in hexadecimal digits, which a semicolon and a signature may follow.
-fn size(line: &[u8]) -> Result<u64, Malformed> {
-    let text = std::str::from_utf8(line).map_err(|_| Malformed::Size)?;
+fn size(line: &[u8]) -> Result<u64, FrameError> {
+    let text = std::str::from_utf8(line).map_err(|_| FrameError::Size)?;
     let digits = text.split(';').next().unwrap_or_default().trim();
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(Malformed::Size);
+        return Err(FrameError::Size);
     }
-    u64::from_str_radix(digits, 16).map_err(|_| Malformed::Size)
+    u64::from_str_radix(digits, 16).map_err(|_| FrameError::Size)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(chunks: &[&[u8]], decoded: u64) -> Result<(Vec<u8>, HeaderMap), Malformed> {
-        let mut frames = Frames::new(decoded);
+    fn read(chunks: &[&[u8]], decoded: u64) -> Result<(Vec<u8>, HeaderMap), FrameError> {
+        let mut frames = FrameParser::new(decoded);
         let mut content = Vec::new();
         for chunk in chunks {
             let mut bytes = Bytes::copy_from_slice(chunk);
@@ -231,16 +231,16 @@ mod tests {
     fn a_body_that_is_not_what_it_says_is_refused() {
         let whole = |body: &[u8], decoded| read(&[body], decoded).map(|(content, _)| content);
         assert_eq!(whole(b"0\r\n\r\n", 0), Ok(Vec::new()));
-        assert_eq!(whole(BODY, 11), Err(Malformed::Length));
-        assert_eq!(whole(BODY, 13), Err(Malformed::Length));
-        assert_eq!(whole(b"5\r\nhello\r\n", 5), Err(Malformed::End), "it broke off");
-        assert_eq!(whole(b"5\r\nhello!\r\n0\r\n\r\n", 5), Err(Malformed::End));
-        assert_eq!(whole(b"hello", 5), Err(Malformed::End));
-        assert_eq!(whole(b"hello\r\n", 5), Err(Malformed::Size));
-        assert_eq!(whole(b"0\r\nno trailer\r\n\r\n", 0), Err(Malformed::Trailer));
-        assert_eq!(whole(b"0\r\n\r\nmore\r\n", 0), Err(Malformed::End));
-        assert_eq!(whole(&[b'0'; 2000], 0), Err(Malformed::Line));
-        assert_eq!(whole(b"fffffffffffffffff\r\n", 0), Err(Malformed::Size));
+        assert_eq!(whole(BODY, 11), Err(FrameError::Length));
+        assert_eq!(whole(BODY, 13), Err(FrameError::Length));
+        assert_eq!(whole(b"5\r\nhello\r\n", 5), Err(FrameError::End), "it broke off");
+        assert_eq!(whole(b"5\r\nhello!\r\n0\r\n\r\n", 5), Err(FrameError::End));
+        assert_eq!(whole(b"hello", 5), Err(FrameError::End));
+        assert_eq!(whole(b"hello\r\n", 5), Err(FrameError::Size));
+        assert_eq!(whole(b"0\r\nno trailer\r\n\r\n", 0), Err(FrameError::Trailer));
+        assert_eq!(whole(b"0\r\n\r\nmore\r\n", 0), Err(FrameError::End));
+        assert_eq!(whole(&[b'0'; 2000], 0), Err(FrameError::Line));
+        assert_eq!(whole(b"fffffffffffffffff\r\n", 0), Err(FrameError::Size));
     }
 
     #[test]

@@ -11,9 +11,9 @@ const ON_CONNECTION_MAX: usize = 16 << 20;
 
 /// Counts the bytes of documents in memory. Clones share the count.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Held(Arc<AtomicUsize>);
+pub(crate) struct DocumentBytes(Arc<AtomicUsize>);
 
-impl Held {
+impl DocumentBytes {
     fn add(&self, bytes: usize, most: usize) -> bool {
         self.0
             .fetch_update(Relaxed, Relaxed, |held| held.checked_add(bytes).filter(|held| *held <= most))
@@ -28,37 +28,37 @@ impl Held {
 /// The error if the documents in memory exceed the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the request documents in memory exceed the store's limit")]
-pub(crate) struct TooMuch;
+pub(crate) struct DocumentsTooLarge;
 
 /// A document that is arriving. Its bytes are counted until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Coming {
-    everywhere: Held,
-    on_connection: Held,
+pub(crate) struct IncomingDocument {
+    everywhere: DocumentBytes,
+    on_connection: DocumentBytes,
     bytes: AtomicUsize,
 }
 
-impl Coming {
-    pub(crate) fn new(everywhere: &Held, on_connection: &Held) -> Coming {
+impl IncomingDocument {
+    pub(crate) fn new(everywhere: &DocumentBytes, on_connection: &DocumentBytes) -> IncomingDocument {
         let (everywhere, on_connection) = (everywhere.clone(), on_connection.clone());
-        Coming { everywhere, on_connection, bytes: AtomicUsize::new(0) }
+        IncomingDocument { everywhere, on_connection, bytes: AtomicUsize::new(0) }
     }
 
     /// Counts more bytes of the document.
-    pub(crate) fn take(&self, bytes: usize) -> Result<(), TooMuch> {
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), DocumentsTooLarge> {
         if !self.on_connection.add(bytes, ON_CONNECTION_MAX) {
-            return Err(TooMuch);
+            return Err(DocumentsTooLarge);
         }
         if !self.everywhere.add(bytes, HELD_MAX) {
             self.on_connection.give_back(bytes);
-            return Err(TooMuch);
+            return Err(DocumentsTooLarge);
         }
         self.bytes.fetch_add(bytes, Relaxed);
         Ok(())
     }
 }
 
-impl Drop for Coming {
+impl Drop for IncomingDocument {
     fn drop(&mut self) {
         let bytes = *self.bytes.get_mut();
         self.everywhere.give_back(bytes);
@@ -72,17 +72,17 @@ mod tests {
 
     #[test]
     fn limits_the_memory_of_each_connection_and_of_all_together() {
-        let everywhere = Held::default();
+        let everywhere = DocumentBytes::default();
         let mut coming = Vec::new();
         for connection in 0..HELD_MAX / ON_CONNECTION_MAX {
-            let held = Held::default();
-            let first = Coming::new(&everywhere, &held);
+            let held = DocumentBytes::default();
+            let first = IncomingDocument::new(&everywhere, &held);
             assert!(first.take(ON_CONNECTION_MAX - 1).is_ok(), "{connection}");
-            let second = Coming::new(&everywhere, &held);
+            let second = IncomingDocument::new(&everywhere, &held);
             assert!(second.take(2).is_err() && second.take(1).is_ok(), "{connection}");
             coming.extend([first, second]);
         }
-        let other = Coming::new(&everywhere, &Held::default());
+        let other = IncomingDocument::new(&everywhere, &DocumentBytes::default());
         assert!(other.take(1).is_err());
         coming.pop();
         assert!(other.take(1).is_ok() && other.take(1).is_err());

@@ -5,7 +5,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use http_body::Frame;
 
-use super::aws_chunked::{Trailers, Unframing};
+use super::aws_chunked::{FrameDecoder, Trailers};
 
 /// Reads a body in `aws-chunked` frames. The first two bytes are the size of its content. The result must be the same
 /// for every length of the chunks in which the body arrives.
@@ -24,7 +24,7 @@ pub fn aws_chunked(input: &[u8]) {
 /// Returns the content and the number of trailers.
 fn read(decoded: u64, body: &[u8], step: usize) -> Option<(Vec<u8>, usize)> {
     let trailers = Trailers::default();
-    let mut unframing = Unframing::new(decoded, trailers.clone());
+    let mut unframing = FrameDecoder::new(decoded, trailers.clone());
     let mut chunks = body.chunks(step);
     let mut content = Vec::new();
     loop {

@@ -9,18 +9,18 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use s3s::StdError;
 
-use super::aws_chunked::{Trailers, Unframing};
-use super::documents::Coming;
-use crate::fault::body::Damage;
+use super::aws_chunked::{FrameDecoder, Trailers};
+use super::documents::IncomingDocument;
+use crate::fault::body::BodyDamage;
 
 /// A client's request body.
 pub(crate) struct RequestBody {
     kind: RequestKind,
-    damage: Option<Box<Damage>>,
+    damage: Option<Box<BodyDamage>>,
     /// Removes `aws-chunked` frames.
-    unframing: Option<Box<Unframing>>,
+    unframing: Option<Box<FrameDecoder>>,
     /// Counts the body's bytes as a document, if it is read whole.
-    document: Option<Arc<Coming>>,
+    document: Option<Arc<IncomingDocument>>,
 }
 
 enum RequestKind {
@@ -30,7 +30,7 @@ enum RequestKind {
 }
 
 impl RequestBody {
-    pub(crate) fn incoming(body: Incoming, damage: Option<Box<Damage>>) -> RequestBody {
+    pub(crate) fn incoming(body: Incoming, damage: Option<Box<BodyDamage>>) -> RequestBody {
         RequestBody { kind: RequestKind::Incoming(body), damage, unframing: None, document: None }
     }
 
@@ -39,7 +39,7 @@ impl RequestBody {
     }
 
     /// Returns the same body. If there is a `document`, it counts the body's bytes.
-    pub(crate) fn counted(self, document: Option<Arc<Coming>>) -> RequestBody {
+    pub(crate) fn counted(self, document: Option<Arc<IncomingDocument>>) -> RequestBody {
         RequestBody { document, ..self }
     }
 
@@ -52,7 +52,7 @@ impl RequestBody {
     /// filled at the body's end.
     pub(crate) fn unframed(self, decoded: u64) -> (RequestBody, Trailers) {
         let trailers = Trailers::default();
-        let unframing = Some(Box::new(Unframing::new(decoded, trailers.clone())));
+        let unframing = Some(Box::new(FrameDecoder::new(decoded, trailers.clone())));
         (RequestBody { unframing, ..self }, trailers)
     }
 

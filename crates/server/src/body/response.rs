@@ -10,23 +10,23 @@ use http_body::{Body, Frame, SizeHint};
 use s3s::StdError;
 use s3s::stream::{ByteStream, RemainingLength};
 
-use super::UnderWay;
-use crate::fault::body::Damage;
-use crate::objects::content::Reader;
+use super::RunningRequest;
+use crate::fault::body::BodyDamage;
+use crate::objects::content::ContentReader;
 
 /// The server's answer body.
 pub(crate) struct ResponseBody {
     kind: ResponseKind,
-    damage: Option<Box<Damage>>,
+    damage: Option<Box<BodyDamage>>,
     /// True if the answer doesn't announce the length, so that HTTP/1.1 sends the body in chunks.
     untold: bool,
     /// Kept until the body has been sent, so that the request is counted as running until then.
-    under_way: Option<UnderWay>,
+    under_way: Option<RunningRequest>,
 }
 
 enum ResponseKind {
     Whole(Option<Bytes>),
-    Object(Reader),
+    Object(ContentReader),
     Gunzipped(Box<Gunzip>),
     S3(s3s::Body),
 }
@@ -41,12 +41,12 @@ impl ResponseBody {
         ResponseBody::of(ResponseKind::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
-    pub(crate) fn object(reader: Reader) -> ResponseBody {
+    pub(crate) fn object(reader: ContentReader) -> ResponseBody {
         ResponseBody::of(ResponseKind::Object(reader))
     }
 
     /// Returns an object's body without announcing its length.
-    pub(crate) fn chunked(reader: Reader) -> ResponseBody {
+    pub(crate) fn chunked(reader: ContentReader) -> ResponseBody {
         ResponseBody { untold: true, ..ResponseBody::object(reader) }
     }
 
@@ -66,7 +66,7 @@ impl ResponseBody {
         Ok(bytes)
     }
 
-    pub(crate) fn gunzipped(reader: Reader) -> ResponseBody {
+    pub(crate) fn gunzipped(reader: ContentReader) -> ResponseBody {
         ResponseBody::of(ResponseKind::Gunzipped(Box::new(Gunzip {
             reader,
             decoder: flate2::write::GzDecoder::new(Vec::new()),
@@ -87,7 +87,7 @@ impl ResponseBody {
         matches!(self.kind, ResponseKind::Whole(_))
     }
 
-    pub(crate) fn with(mut self, damage: Option<Box<Damage>>, under_way: UnderWay) -> ResponseBody {
+    pub(crate) fn with(mut self, damage: Option<Box<BodyDamage>>, under_way: RunningRequest) -> ResponseBody {
         self.damage = damage;
         self.under_way = Some(under_way);
         self
@@ -161,7 +161,7 @@ impl Body for ResponseBody {
 }
 
 /// An object's content as a stream, in the form that the crate `s3s` expects.
-pub(crate) struct ObjectStream(pub(crate) Reader);
+pub(crate) struct ObjectStream(pub(crate) ContentReader);
 
 impl Stream for ObjectStream {
     type Item = Result<Bytes, StdError>;
@@ -179,7 +179,7 @@ impl ByteStream for ObjectStream {
 
 /// Decompresses an object that is stored as gzip, for clients that don't accept it.
 struct Gunzip {
-    reader: Reader,
+    reader: ContentReader,
     decoder: flate2::write::GzDecoder<Vec<u8>>,
     ended: bool,
 }

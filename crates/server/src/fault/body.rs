@@ -20,52 +20,52 @@ const PAUSE: Duration = Duration::from_millis(2);
 const PAUSES_MAX: u32 = 1000;
 
 /// The fault of one body, and the body's progress.
-pub(crate) struct Damage {
+pub(crate) struct BodyDamage {
     fault: BodyFault,
     passed: u64,
     /// The announced length of the body, at least 1. By default, a fault is in the middle of it.
     expected: u64,
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,
-    leaving: Option<Leaving>,
+    leaving: Option<FlushWait>,
     ended: bool,
-    direction: Direction,
+    direction: BodyDirection,
     control: Arc<Control>,
     h2: bool,
     /// Set to true to make the request's handler reset the stream instead of answering.
     reset: Arc<AtomicBool>,
     /// A future that is ready when the server's faults have been replaced.
-    replaced: Replaced,
+    replaced: RulesReplacement,
 }
 
-pub(crate) type Replaced = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
+pub(crate) type RulesReplacement = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// The direction of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum BodyDirection {
     Request,
     Response,
 }
 
 /// The state of the wait until the transferred bytes have left the process.
-struct Leaving {
+struct FlushWait {
     flushes_before: u64,
     pauses: u32,
 }
 
-impl Damage {
+impl BodyDamage {
     /// Returns the state with which a fault is applied to a body. `expected` is the body's announced length, or 0 if it
     /// has none.
     pub(crate) fn new(
         fault: BodyFault,
-        direction: Direction,
+        direction: BodyDirection,
         expected: u64,
         control: Arc<Control>,
         h2: bool,
         reset: Arc<AtomicBool>,
-        replaced: Replaced,
-    ) -> Box<Damage> {
-        Box::new(Damage {
+        replaced: RulesReplacement,
+    ) -> Box<BodyDamage> {
+        Box::new(BodyDamage {
             fault,
             passed: 0,
             expected: expected.max(1),
@@ -127,11 +127,11 @@ impl Damage {
     /// Waits until the transferred bytes have left the process. This is necessary because hyper and h2 drop their
     /// buffers when a stream or connection ends with an error.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.direction == Direction::Request {
+        if self.direction == BodyDirection::Request {
             return Poll::Ready(());
         }
         let flushes = self.control.flushes();
-        let leaving = self.leaving.get_or_insert(Leaving { flushes_before: flushes, pauses: 0 });
+        let leaving = self.leaving.get_or_insert(FlushWait { flushes_before: flushes, pauses: 0 });
         loop {
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(PAUSE)));
             ready!(timer.as_mut().poll(cx));
@@ -185,9 +185,17 @@ fn cut(bytes: Bytes, start: u64, at: u64) -> Bytes {
 mod tests {
     use super::*;
 
-    fn damage(fault: BodyFault, expected: u64) -> Box<Damage> {
+    fn damage(fault: BodyFault, expected: u64) -> Box<BodyDamage> {
         let replaced = Box::pin(std::future::pending());
-        Damage::new(fault, Direction::Response, expected, Arc::default(), true, Arc::default(), replaced)
+        BodyDamage::new(
+            fault,
+            BodyDirection::Response,
+            expected,
+            Arc::default(),
+            true,
+            Arc::default(),
+            replaced,
+        )
     }
 
     #[test]

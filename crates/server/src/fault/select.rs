@@ -9,7 +9,7 @@ use super::{Action, Faults, Selector, Verb};
 /// The combined faults of one request. If two rules set the same fault, the first wins.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Effects {
-    pub(crate) status: Option<Refusal>,
+    pub(crate) status: Option<FaultStatus>,
     pub(crate) throttled: bool,
     pub(crate) delay: Option<Duration>,
     pub(crate) request: Option<BodyFault>,
@@ -28,7 +28,7 @@ pub(crate) struct Effects {
 
 /// A status that is returned instead of carrying out the request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Refusal {
+pub(crate) struct FaultStatus {
     pub(crate) status: u16,
     pub(crate) reason: Option<String>,
     pub(crate) retry_after: Option<Duration>,
@@ -36,7 +36,7 @@ pub(crate) struct Refusal {
     pub(crate) in_200: bool,
 }
 
-impl Refusal {
+impl FaultStatus {
     /// The refusal of a request without a length.
     pub(crate) const LENGTH_REQUIRED: Self = Self::status(411);
 
@@ -62,7 +62,7 @@ pub(crate) enum BodyFault {
 pub(crate) struct Selection {
     rules: Faults,
     seen: Vec<u64>,
-    buckets: Vec<TokenBucket>,
+    buckets: Vec<RequestTokens>,
     random: u64,
 }
 
@@ -72,8 +72,8 @@ impl Selection {
             .rules
             .iter()
             .map(|rule| match rule.action {
-                Action::Rate { burst, .. } => TokenBucket { tokens: burst, at: Duration::ZERO },
-                _ => TokenBucket { tokens: 0.0, at: Duration::ZERO },
+                Action::Rate { burst, .. } => RequestTokens { tokens: burst, at: Duration::ZERO },
+                _ => RequestTokens { tokens: 0.0, at: Duration::ZERO },
             })
             .collect();
         Selection { seen: vec![0; rules.rules.len()], buckets, rules, random: seed }
@@ -110,7 +110,7 @@ impl Effects {
         match action {
             Action::Status { status, reason, retry_after } => {
                 let (reason, retry_after) = (reason.clone(), *retry_after);
-                let refusal = Refusal { reason, retry_after, ..Refusal::status(*status) };
+                let refusal = FaultStatus { reason, retry_after, ..FaultStatus::status(*status) };
                 self.status.get_or_insert(refusal);
             }
             Action::Reset(at) => drop(body.get_or_insert(BodyFault::Reset(*at))),
@@ -124,7 +124,8 @@ impl Effects {
             Action::ShiftRange => drop(self.range.get_or_insert(RangeFault::Shifted)),
             Action::Replace => self.replace = true,
             Action::ErrorIn200 { reason } => {
-                let refusal = Refusal { reason: reason.clone(), in_200: true, ..Refusal::status(500) };
+                let refusal =
+                    FaultStatus { reason: reason.clone(), in_200: true, ..FaultStatus::status(500) };
                 self.status.get_or_insert(refusal);
             }
             Action::Length(by) => drop(self.answer.get_or_insert(AnswerFault::Length(*by))),
@@ -147,12 +148,12 @@ impl Effects {
 }
 
 #[derive(Debug)]
-struct TokenBucket {
+struct RequestTokens {
     tokens: f64,
     at: Duration,
 }
 
-impl TokenBucket {
+impl RequestTokens {
     fn take(&mut self, now: Duration, action: &Action) -> bool {
         let Action::Rate { per_second, burst } = action else { return true };
         let elapsed = now.saturating_sub(self.at).as_secs_f64();

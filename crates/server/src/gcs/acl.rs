@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::JsonCall;
-use super::answer::Problem;
-use crate::objects::access_list::{ACCOUNT, Group, granted};
+use super::answer::ApiError;
+use crate::objects::options::{ACCOUNT, Group, granted};
 
 /// The names of the lists in both APIs. The second value is true if a list grants access only to the owner and the
 /// project.
@@ -29,17 +29,17 @@ const PREDEFINED: [(&str, bool); 14] = [
 
 /// Checks the predefined list in a parameter or header. If `accepts` is true, lists that grant access to others are
 /// accepted too, without being enforced.
-pub(crate) fn check(accepts: bool, name: &str, value: Option<&str>) -> Result<(), Problem> {
+pub(crate) fn check(accepts: bool, name: &str, value: Option<&str>) -> Result<(), ApiError> {
     let Some(value) = value else { return Ok(()) };
     match PREDEFINED.iter().find(|(known, _)| *known == value) {
-        None => Err(Problem::invalid(format!("Invalid argument for {name}: '{value}'"))),
+        None => Err(ApiError::invalid(format!("Invalid argument for {name}: '{value}'"))),
         Some((_, is_private)) if *is_private || accepts => Ok(()),
-        Some(_) => Err(Problem::not_here(&format!("{name} {value}"))),
+        Some(_) => Err(ApiError::not_here(&format!("{name} {value}"))),
     }
 }
 
 /// Reads and checks the predefined list in a parameter of a call.
-pub(super) fn in_query(call: &JsonCall<'_>, name: &str) -> Result<Option<String>, Problem> {
+pub(super) fn in_query(call: &JsonCall<'_>, name: &str) -> Result<Option<String>, ApiError> {
     let value = call.query.value(name);
     check(call.state.accept_unenforced, name, value)?;
     Ok(value.map(str::to_owned))
@@ -79,12 +79,12 @@ fn entries(kind: &'static str, acl: Option<&str>, writer: &'static str) -> Vec<A
 }
 
 /// Returns the predefined list that has the entries in a resource. Clients send back the entries that they have read.
-pub(super) fn in_resource(accepts: bool, name: &str, list: &Value) -> Result<Option<String>, Problem> {
+pub(super) fn in_resource(accepts: bool, name: &str, list: &Value) -> Result<Option<String>, ApiError> {
     let entries = match list {
         Value::Null => return Ok(None),
         Value::Array(entries) if entries.is_empty() => return Ok(None),
         Value::Array(entries) => entries,
-        _ => return Err(Problem::not_here(name)),
+        _ => return Err(ApiError::not_here(name)),
     };
     let others = entries.iter().filter(|entry| entry["entity"] != owner());
     let others: Vec<_> = others
@@ -95,7 +95,7 @@ pub(super) fn in_resource(accepts: bool, name: &str, list: &Value) -> Result<Opt
         [["allUsers", "READER"]] => "publicRead",
         [["allUsers", "WRITER"]] => "publicReadWrite",
         [["allAuthenticatedUsers", "READER"]] => "authenticatedRead",
-        _ => return Err(Problem::not_here(name)),
+        _ => return Err(ApiError::not_here(name)),
     };
     check(accepts, name, Some(predefined))?;
     Ok(Some(predefined.to_owned()))

@@ -11,88 +11,88 @@ use serde_json::Value;
 use super::fields::Fields;
 use super::rfc3339;
 use crate::body::ResponseBody;
-use crate::objects::Refused;
+use crate::objects::StoreError;
 use crate::objects::disk::is_full;
-use crate::objects::precondition::Failed;
+use crate::objects::precondition::FailedCondition;
 use crate::objects::protection::Protection;
 
-pub(crate) type Answer = Result<Response<ResponseBody>, Problem>;
+pub(crate) type ApiResult = Result<Response<ResponseBody>, ApiError>;
 
-/// An error of the JSON API. [`Problem::xml`] writes it in the XML API's format.
+/// An error of the JSON API. [`ApiError::xml`] writes it in the XML API's format.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
 }
 
-impl Problem {
-    fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> Problem {
-        Problem { status, reason: reason.into(), message: message.into() }
+impl ApiError {
+    fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> ApiError {
+        ApiError { status, reason: reason.into(), message: message.into() }
     }
 
-    pub(crate) fn invalid(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "invalid", message)
+    pub(crate) fn invalid(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid", message)
     }
 
-    pub(crate) fn invalid_parameter(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "invalidParameter", message)
+    pub(crate) fn invalid_parameter(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalidParameter", message)
     }
 
-    pub(crate) fn parse(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "parseError", message)
+    pub(crate) fn parse(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "parseError", message)
     }
 
     /// The error for an expired signed URL.
-    pub(crate) fn expired_token() -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "expiredToken", "The provided token has expired.")
+    pub(crate) fn expired_token() -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "expiredToken", "The provided token has expired.")
     }
 
     /// The error for a signed URL that can't be parsed.
-    pub(crate) fn malformed_signature(message: String) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "malformedSecurityHeader", message)
+    pub(crate) fn malformed_signature(message: String) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "malformedSecurityHeader", message)
     }
 
-    pub(crate) fn required(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, "required", message)
+    pub(crate) fn required(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "required", message)
     }
 
-    pub(crate) fn not_found(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, "notFound", message)
+    pub(crate) fn not_found(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "notFound", message)
     }
 
-    pub(crate) fn conflict(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::CONFLICT, "conflict", message)
+    pub(crate) fn conflict(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::CONFLICT, "conflict", message)
     }
 
-    pub(crate) fn gone(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::GONE, "gone", message)
+    pub(crate) fn gone(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::GONE, "gone", message)
     }
 
-    pub(crate) fn not_allowed() -> Problem {
-        Problem::new(StatusCode::METHOD_NOT_ALLOWED, "methodNotAllowed", "Method Not Allowed")
+    pub(crate) fn not_allowed() -> ApiError {
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "methodNotAllowed", "Method Not Allowed")
     }
 
     /// The error for a feature of the service that this store lacks.
-    pub(crate) fn not_here(name: &str) -> Problem {
+    pub(crate) fn not_here(name: &str) -> ApiError {
         let message = format!("This store doesn't have {name}.");
-        Problem::new(StatusCode::NOT_IMPLEMENTED, "notImplemented", message)
+        ApiError::new(StatusCode::NOT_IMPLEMENTED, "notImplemented", message)
     }
 
-    pub(crate) fn forbidden(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::FORBIDDEN, "forbidden", message)
+    pub(crate) fn forbidden(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
 
     /// The error if a retention protects an object, or if a retention policy is locked.
-    pub(crate) fn retained(message: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::FORBIDDEN, "retentionPolicyNotMet", message)
+    pub(crate) fn retained(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::FORBIDDEN, "retentionPolicyNotMet", message)
     }
 
     /// The error for an object that a hold or a retention protects. For holds, GCS sends another `reason` than the one
     /// that it documents.
-    fn protected(protection: Protection, bucket: &str, key: &str) -> Problem {
+    fn protected(protection: Protection, bucket: &str, key: &str) -> ApiError {
         let held = |kind: &str| {
-            Problem::forbidden(format!(
+            ApiError::forbidden(format!(
                 "Object '{bucket}/{key}' is under active {kind} hold and cannot be deleted, overwritten or archived \
                  until hold is removed."
             ))
@@ -101,7 +101,7 @@ impl Problem {
             Protection::TemporaryHold => held("Temporary"),
             Protection::EventBasedHold => held("Event-Based"),
             Protection::LegalHold => held("Legal"),
-            Protection::Retained(until_us) => Problem::retained(format!(
+            Protection::Retained(until_us) => ApiError::retained(format!(
                 "Object '{bucket}/{key}' is subject to bucket's retention policy or object retention and cannot be \
                  deleted or overwritten until {}",
                 rfc3339(until_us)
@@ -109,71 +109,73 @@ impl Problem {
         }
     }
 
-    pub(crate) fn not_satisfiable() -> Problem {
+    pub(crate) fn not_satisfiable() -> ApiError {
         let message = "Request range not satisfiable";
-        Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "requestedRangeNotSatisfiable", message)
+        ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "requestedRangeNotSatisfiable", message)
     }
 
     /// The error if there are too many unfinished uploads.
-    pub(crate) fn too_many_uploads() -> Problem {
+    pub(crate) fn too_many_uploads() -> ApiError {
         let message = "Too many uploads are unfinished.";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "backendError", message)
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "backendError", message)
     }
 
     /// The error if the client's body broke off. Normally the client is gone and doesn't read it.
-    pub(crate) fn interrupted(error: StdError) -> Problem {
-        Problem::invalid(format!("the request body ended early: {error}"))
+    pub(crate) fn interrupted(error: StdError) -> ApiError {
+        ApiError::invalid(format!("the request body ended early: {error}"))
     }
 
-    pub(crate) fn io(error: &std::io::Error) -> Problem {
+    pub(crate) fn io(error: &std::io::Error) -> ApiError {
         if is_full(error) {
             let message = format!("The store has no room left: {error}");
-            return Problem::new(StatusCode::INSUFFICIENT_STORAGE, "insufficientStorage", message);
+            return ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "insufficientStorage", message);
         }
         let message = format!("the store could not read or write: {error}");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "backendError", message)
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "backendError", message)
     }
 
     /// Converts an error of the store, about this bucket and key, into an error of the API.
-    pub(crate) fn refused(refused: Refused, bucket: &str, key: &str) -> Problem {
+    pub(crate) fn refused(refused: StoreError, bucket: &str, key: &str) -> ApiError {
         match refused {
-            Refused::NoBucket => Problem::not_found("The specified bucket does not exist."),
-            Refused::NoObject | Refused::DeleteMarker(_) => {
-                Problem::not_found(format!("No such object: {bucket}/{key}"))
+            StoreError::NoBucket => ApiError::not_found("The specified bucket does not exist."),
+            StoreError::NoObject | StoreError::DeleteMarker(_) => {
+                ApiError::not_found(format!("No such object: {bucket}/{key}"))
             }
-            Refused::BucketExists => Problem::new(
+            StoreError::BucketExists => ApiError::new(
                 StatusCode::CONFLICT,
                 "conflict",
                 "Your previous request to create the named bucket succeeded and you already own it.",
             ),
-            Refused::BucketNotEmpty => {
-                Problem::new(StatusCode::CONFLICT, "conflict", "The bucket you tried to delete is not empty.")
-            }
-            Refused::BadBucketName => Problem::invalid(format!("Invalid bucket name: '{bucket}'")),
-            Refused::KeyTooLong => Problem::invalid(format!(
+            StoreError::BucketNotEmpty => ApiError::new(
+                StatusCode::CONFLICT,
+                "conflict",
+                "The bucket you tried to delete is not empty.",
+            ),
+            StoreError::BadBucketName => ApiError::invalid(format!("Invalid bucket name: '{bucket}'")),
+            StoreError::KeyTooLong => ApiError::invalid(format!(
                 "The maximum object length is 1024 characters, but got a name with {} characters.",
                 key.len()
             )),
-            Refused::Precondition(_) => Problem::new(
+            StoreError::Precondition(_) => ApiError::new(
                 StatusCode::PRECONDITION_FAILED,
                 "conditionNotMet",
                 "At least one of the pre-conditions you specified did not hold.",
             ),
-            Refused::Protected(protection) => Problem::protected(protection, bucket, key),
-            Refused::NoLocks => Problem::invalid("Object retention is not enabled on the bucket."),
-            Refused::TooManyUploads => Problem::too_many_uploads(),
-            Refused::Io(error) => Problem::io(&error),
+            StoreError::Protected(protection) => ApiError::protected(protection, bucket, key),
+            StoreError::NoLocks => ApiError::invalid("Object retention is not enabled on the bucket."),
+            StoreError::TooManyUploads => ApiError::too_many_uploads(),
+            StoreError::Io(error) => ApiError::io(&error),
         }
     }
 
     /// Returns the error for a read that the store refused. It is 304 if the object is still in the state that the
     /// reader has.
-    pub(crate) fn refused_to_read(refused: Refused, bucket: &str, key: &str) -> Problem {
+    pub(crate) fn refused_to_read(refused: StoreError, bucket: &str, key: &str) -> ApiError {
         match refused {
-            Refused::Precondition(Failed::NotMatch) => {
-                Problem::new(StatusCode::NOT_MODIFIED, "notModified", "")
+            StoreError::Precondition(FailedCondition::NotMatch) => {
+                ApiError::new(StatusCode::NOT_MODIFIED, "notModified", "")
             }
-            other => Problem::refused(other, bucket, key),
+            other => ApiError::refused(other, bucket, key),
         }
     }
 
@@ -286,7 +288,7 @@ pub(crate) fn refused(status: u16, reason: Option<&str>) -> Response<ResponseBod
     };
     let reason: Cow<'static, str> = reason.map_or(usual.into(), |reason| reason.to_owned().into());
     let message = status.canonical_reason().unwrap_or("refused").to_owned();
-    Problem { status, reason, message }.json()
+    ApiError { status, reason, message }.json()
 }
 
 #[cfg(test)]
@@ -295,7 +297,7 @@ mod tests {
 
     #[test]
     fn errors_have_googles_form() {
-        let body = Problem::not_found("No such object: b/k").json().into_body().into_whole().unwrap();
+        let body = ApiError::not_found("No such object: b/k").json().into_body().into_whole().unwrap();
         let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(value["error"]["code"], 404);
         assert_eq!(value["error"]["errors"][0]["reason"], "notFound");
@@ -304,8 +306,8 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_507_and_named() {
-        let full = Refused::Io(std::io::ErrorKind::StorageFull.into());
-        let problem = Problem::refused(full, "b", "k");
+        let full = StoreError::Io(std::io::ErrorKind::StorageFull.into());
+        let problem = ApiError::refused(full, "b", "k");
         assert_eq!(problem.status, StatusCode::INSUFFICIENT_STORAGE);
         assert!(problem.message.contains("no room left"), "{}", problem.message);
     }

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
-use super::State;
-use super::answer::{Problem, refused, whole};
+use super::GcsState;
+use super::answer::{ApiError, refused, whole};
 use super::related::{boundary, find};
 use crate::body::{RequestBody, ResponseBody};
 use crate::query::Query;
-use crate::route::{Call, Resource, Route};
+use crate::route::{Api, JsonResource, RequestRoute};
 
 const CALLS_MAX: usize = 100;
 /// The calls of a batch can't upload objects, so this is enough.
@@ -18,7 +18,7 @@ const ANSWER_BOUNDARY: &str = "batch_laneway";
 
 /// One call inside a batch.
 #[derive(Debug)]
-pub(super) struct Inner {
+pub(super) struct BatchCall {
     content_id: Option<String>,
     method: Method,
     uri: Uri,
@@ -26,15 +26,15 @@ pub(super) struct Inner {
     body: Bytes,
 }
 
-pub(super) async fn batch(state: &State, request: Request<RequestBody>) -> Response<ResponseBody> {
+pub(super) async fn batch(state: &GcsState, request: Request<RequestBody>) -> Response<ResponseBody> {
     let (head, mut body) = request.into_parts();
     let calls = async {
         let content_type =
             head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let boundary =
-            boundary(content_type).ok_or_else(|| Problem::invalid("The batch names no boundary."))?;
-        let bytes = body.collect(BATCH_BYTES_MAX).await.map_err(Problem::interrupted)?;
-        let bytes = bytes.ok_or_else(|| Problem::invalid("The batch is larger than 10 MiB."))?;
+            boundary(content_type).ok_or_else(|| ApiError::invalid("The batch names no boundary."))?;
+        let bytes = body.collect(BATCH_BYTES_MAX).await.map_err(ApiError::interrupted)?;
+        let bytes = bytes.ok_or_else(|| ApiError::invalid("The batch is larger than 10 MiB."))?;
         parse(&bytes, &boundary)
     };
     let calls = match calls.await {
@@ -52,8 +52,8 @@ pub(super) async fn batch(state: &State, request: Request<RequestBody>) -> Respo
 }
 
 async fn one(
-    state: &State,
-    call: Inner,
+    state: &GcsState,
+    call: BatchCall,
     outer: &HeaderMap,
     authority: Option<&http::uri::Authority>,
 ) -> Response<ResponseBody> {
@@ -67,13 +67,13 @@ async fn one(
     }
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query());
-    let route = Route::of(&head, &query);
+    let route = RequestRoute::of(&head, &query);
     let fault_key = route.fault_key(&query).to_owned();
     match route.call {
-        Call::Json(Resource::Batch | Resource::Upload) | Call::Xml | Call::S3 => {
-            Problem::invalid("This call can't be part of a batch.").json()
+        Api::Json(JsonResource::Batch | JsonResource::Upload) | Api::Xml | Api::S3 => {
+            ApiError::invalid("This call can't be part of a batch.").json()
         }
-        Call::Json(resource) => {
+        Api::Json(resource) => {
             // The answer to a call in a batch can express only faults that change the status.
             let effects = state.draws.effects(route.verb, &fault_key);
             match effects.status {
@@ -112,9 +112,9 @@ fn write_part(out: &mut Vec<u8>, content_id: Option<&str>, answer: Response<Resp
     out.extend_from_slice(b"\r\n");
 }
 
-pub(super) fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<Inner>, Problem> {
+pub(super) fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<BatchCall>, ApiError> {
     let delimiter = format!("--{boundary}");
-    let refuse = || Problem::invalid("Failed to parse batch request.");
+    let refuse = || ApiError::invalid("Failed to parse batch request.");
     let mut rest = &bytes[..];
     let mut calls = Vec::new();
     rest = &rest[find(rest, delimiter.as_bytes()).ok_or_else(refuse)? + delimiter.len()..];
@@ -122,7 +122,7 @@ pub(super) fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<Inner>, Problem
         let end = find(rest, delimiter.as_bytes()).ok_or_else(refuse)?;
         calls.push(parse_call(&rest[..end]).ok_or_else(refuse)?);
         if calls.len() > CALLS_MAX {
-            return Err(Problem::invalid(format!("The batch has more than {CALLS_MAX} calls.")));
+            return Err(ApiError::invalid(format!("The batch has more than {CALLS_MAX} calls.")));
         }
         rest = &rest[end + delimiter.len()..];
     }
@@ -130,7 +130,7 @@ pub(super) fn parse(bytes: &Bytes, boundary: &str) -> Result<Vec<Inner>, Problem
 }
 
 /// Parses a part: its own headers, an empty line, then a request with headers and body. Lines end with CRLF or LF.
-fn parse_call(part: &[u8]) -> Option<Inner> {
+fn parse_call(part: &[u8]) -> Option<BatchCall> {
     let text = std::str::from_utf8(part).ok()?.trim_start_matches(['\r', '\n']);
     let (outer, rest) = split_head(text)?;
     let content_id = header_lines(outer).find(|(name, _)| name.eq_ignore_ascii_case("content-id"));
@@ -147,7 +147,7 @@ fn parse_call(part: &[u8]) -> Option<Inner> {
         }
     }
     let body = Bytes::copy_from_slice(body.trim_matches(['\r', '\n']).as_bytes());
-    Some(Inner { content_id: content_id.map(|(_, id)| id.to_owned()), method, uri, headers, body })
+    Some(BatchCall { content_id: content_id.map(|(_, id)| id.to_owned()), method, uri, headers, body })
 }
 
 fn split_head(text: &str) -> Option<(&str, &str)> {

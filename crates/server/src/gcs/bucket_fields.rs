@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answer::Problem;
+use super::answer::ApiError;
 use crate::objects::Versioning;
 use crate::objects::settings::{BucketSettings, RetentionPolicy};
 
@@ -64,7 +64,7 @@ const LABEL_CHARS_MAX: usize = 63;
 
 /// The kind of request that contains the resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BucketWrite {
     Insert,
     Patch,
     /// The request replaces all fields that can be changed.
@@ -73,8 +73,8 @@ pub(super) enum Kind {
 
 /// The properties of a request that decide which changes are allowed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sender {
-    pub(super) kind: Kind,
+pub(super) struct BucketWriter {
+    pub(super) kind: BucketWrite,
     /// True if fields without an effect are stored instead of refused.
     pub(super) accepts: bool,
     pub(super) now_us: u64,
@@ -85,10 +85,10 @@ pub(super) fn apply(
     settings: &mut BucketSettings,
     bucket: &str,
     resource: &Map<String, Value>,
-    sender: Sender,
-) -> Result<(), Problem> {
+    sender: BucketWriter,
+) -> Result<(), ApiError> {
     let kind = sender.kind;
-    if kind == Kind::Update {
+    if kind == BucketWrite::Update {
         for name in MUTABLE.into_iter().filter(|name| !resource.contains_key(*name)) {
             set(settings, bucket, name, &Value::Null, sender)?;
         }
@@ -96,8 +96,10 @@ pub(super) fn apply(
     for (name, value) in resource {
         set(settings, bucket, name, value, sender)?;
     }
-    if kind == Kind::Insert && settings.is_hierarchical && !settings.has_uniform_access() {
-        return Err(Problem::invalid("Hierarchical namespace buckets must use uniform bucket-level access."));
+    if kind == BucketWrite::Insert && settings.is_hierarchical && !settings.has_uniform_access() {
+        return Err(ApiError::invalid(
+            "Hierarchical namespace buckets must use uniform bucket-level access.",
+        ));
     }
     Ok(())
 }
@@ -107,9 +109,9 @@ fn set(
     bucket: &str,
     name: &str,
     value: &Value,
-    Sender { kind, accepts, now_us }: Sender,
-) -> Result<(), Problem> {
-    let refuse = |what: &str| Err(Problem::not_here(what));
+    BucketWriter { kind, accepts, now_us }: BucketWriter,
+) -> Result<(), ApiError> {
+    let refuse = |what: &str| Err(ApiError::not_here(what));
     match name {
         name if OUTPUT_ONLY.contains(&name) => Ok(()),
         "versioning" => match flag(value, name, "enabled")? {
@@ -118,7 +120,7 @@ fn set(
                 Ok(())
             }
             // For an empty `versioning` object, a PATCH changes nothing, and an UPDATE turns versioning off.
-            None if kind == Kind::Update && settings.versioning.is_some() => {
+            None if kind == BucketWrite::Update && settings.versioning.is_some() => {
                 settings.versioning = Some(Versioning::Off);
                 Ok(())
             }
@@ -133,7 +135,7 @@ fn set(
             };
             Ok(())
         }
-        "location" if kind == Kind::Insert => {
+        "location" if kind == BucketWrite::Insert => {
             let text = value.as_str().ok_or_else(|| not_a(name, "string"))?.to_ascii_uppercase();
             settings.fields.insert(name.to_owned(), Value::String(text));
             Ok(())
@@ -141,7 +143,7 @@ fn set(
         // The location can't be changed, but an UPDATE may contain the present one.
         "location" => match value.as_str() {
             Some(text) if text.eq_ignore_ascii_case(super::buckets::location(settings)) => Ok(()),
-            _ => Err(Problem::invalid("The location of a bucket cannot be changed.")),
+            _ => Err(ApiError::invalid("The location of a bucket cannot be changed.")),
         },
         "storageClass" => {
             let class = storage_class(value.as_str().ok_or_else(|| not_a(name, "string"))?)?;
@@ -177,11 +179,11 @@ fn set(
             let is_on = flag(value, name, "enabled")?.unwrap_or(false);
             match kind {
                 _ if settings.is_hierarchical == is_on => Ok(()),
-                Kind::Insert => {
+                BucketWrite::Insert => {
                     settings.is_hierarchical = is_on;
                     Ok(())
                 }
-                _ => Err(Problem::invalid("The hierarchical namespace of a bucket cannot be changed.")),
+                _ => Err(ApiError::invalid("The hierarchical namespace of a bucket cannot be changed.")),
             }
         }
         // Switching Autoclass off is accepted and needs no action.
@@ -216,12 +218,12 @@ fn retention_policy(
     bucket: &str,
     value: &Value,
     now_us: u64,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let is_locked = settings.policy.is_some_and(|policy| policy.is_locked);
     let period = match value {
         Value::Null if is_locked => {
             let message = format!("Bucket '{bucket}' has a locked Retention Policy which cannot be removed.");
-            return Err(Problem::retained(message));
+            return Err(ApiError::retained(message));
         }
         Value::Null => {
             settings.policy = None;
@@ -234,14 +236,14 @@ fn retention_policy(
         _ => return Err(not_a("retentionPolicy", "object")),
     };
     if !(1..=PERIOD_S_MAX).contains(&period) {
-        return Err(Problem::invalid(
+        return Err(ApiError::invalid(
             "Retention policy must have a retention period greater than 0 and less than 100 years.",
         ));
     }
     if settings.policy.is_some_and(|policy| is_locked && period < policy.period_s) {
         let message =
             format!("Cannot reduce retention duration of a locked Retention Policy for bucket '{bucket}'.");
-        return Err(Problem::forbidden(message));
+        return Err(ApiError::forbidden(message));
     }
     let effective_us = settings.policy.map_or(now_us, |policy| policy.effective_us);
     settings.policy = Some(RetentionPolicy { period_s: period, effective_us, is_locked });
@@ -249,7 +251,7 @@ fn retention_policy(
 }
 
 /// Applies labels: a string sets one, `null` removes one, and an empty object removes all.
-fn labels(settings: &mut BucketSettings, value: &Value, kind: Kind) -> Result<(), Problem> {
+fn labels(settings: &mut BucketSettings, value: &Value, kind: BucketWrite) -> Result<(), ApiError> {
     let changes = match value {
         Value::Null => &Map::new(),
         Value::Object(changes) => changes,
@@ -257,11 +259,11 @@ fn labels(settings: &mut BucketSettings, value: &Value, kind: Kind) -> Result<()
     };
     let present = settings.fields.get("labels").and_then(Value::as_object);
     let mut labels = match present {
-        Some(present) if !changes.is_empty() && kind == Kind::Patch => present.clone(),
+        Some(present) if !changes.is_empty() && kind == BucketWrite::Patch => present.clone(),
         _ => Map::new(),
     };
     for (key, value) in changes {
-        let invalid = || Problem::invalid(format!("Invalid user label: {key}"));
+        let invalid = || ApiError::invalid(format!("Invalid user label: {key}"));
         let is_word = |text: &str| {
             text.chars().count() <= LABEL_CHARS_MAX
                 && text.chars().all(|c| (c.is_alphanumeric() && !c.is_uppercase()) || matches!(c, '_' | '-'))
@@ -278,7 +280,7 @@ fn labels(settings: &mut BucketSettings, value: &Value, kind: Kind) -> Result<()
     if labels.len() > LABELS_MAX {
         let message =
             format!("Attempt to create a bucket with {} labels, maximum is {LABELS_MAX}", labels.len());
-        return Err(Problem::invalid(message));
+        return Err(ApiError::invalid(message));
     }
     keep(settings, "labels", (!labels.is_empty()).then_some(Value::Object(labels)));
     Ok(())
@@ -286,7 +288,7 @@ fn labels(settings: &mut BucketSettings, value: &Value, kind: Kind) -> Result<()
 
 /// Applies `iamConfiguration`. Its fields are only stored, because the server has no access control that they could
 /// change.
-fn access(settings: &mut BucketSettings, value: &Value) -> Result<(), Problem> {
+fn access(settings: &mut BucketSettings, value: &Value) -> Result<(), ApiError> {
     let Some(changes) = value.as_object() else {
         return if value.is_null() { Ok(()) } else { Err(not_a("iamConfiguration", "object")) };
     };
@@ -305,7 +307,7 @@ fn access(settings: &mut BucketSettings, value: &Value) -> Result<(), Problem> {
                 access[name.as_str()] = json!(text);
             }
             ("publicAccessPrevention", _) => return Err(not_a(name, "known value")),
-            (name, _) => return Err(Problem::not_here(&format!("iamConfiguration.{name}"))),
+            (name, _) => return Err(ApiError::not_here(&format!("iamConfiguration.{name}"))),
         }
     }
     settings.fields.insert("iamConfiguration".to_owned(), access);
@@ -313,15 +315,15 @@ fn access(settings: &mut BucketSettings, value: &Value) -> Result<(), Problem> {
 }
 
 /// Returns the canonical name of a storage class.
-pub(super) fn storage_class(text: &str) -> Result<String, Problem> {
+pub(super) fn storage_class(text: &str) -> Result<String, ApiError> {
     let class = text.to_ascii_uppercase();
     match STORAGE_CLASSES.contains(&class.as_str()) {
         true => Ok(class),
-        false => Err(Problem::invalid(format!("Invalid storage class \"{text}\""))),
+        false => Err(ApiError::invalid(format!("Invalid storage class \"{text}\""))),
     }
 }
 
-fn kept_flag(settings: &mut BucketSettings, name: &str, inner: &str, value: &Value) -> Result<(), Problem> {
+fn kept_flag(settings: &mut BucketSettings, name: &str, inner: &str, value: &Value) -> Result<(), ApiError> {
     match flag(value, name, inner)? {
         Some(is_on) => keep(settings, name, Some(json!({inner: is_on}))),
         None if value.is_null() => keep(settings, name, None),
@@ -331,7 +333,7 @@ fn kept_flag(settings: &mut BucketSettings, name: &str, inner: &str, value: &Val
 }
 
 /// Reads `{"enabled": true}`. Returns `None` for `null` and for an empty object.
-fn flag(value: &Value, name: &str, inner: &str) -> Result<Option<bool>, Problem> {
+fn flag(value: &Value, name: &str, inner: &str) -> Result<Option<bool>, ApiError> {
     match (&value[inner], value) {
         (Value::Bool(is_on), _) => Ok(Some(*is_on)),
         (Value::Null, Value::Null | Value::Object(_)) => Ok(None),
@@ -355,32 +357,36 @@ fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
-fn not_a(name: &str, kind: &str) -> Problem {
-    Problem::invalid(format!("Invalid value for {name}: a {kind} was expected"))
+fn not_a(name: &str, kind: &str) -> ApiError {
+    ApiError::invalid(format!("Invalid value for {name}: a {kind} was expected"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn after(before: &BucketSettings, kind: Kind, resource: Value) -> Result<BucketSettings, Problem> {
+    fn after(
+        before: &BucketSettings,
+        kind: BucketWrite,
+        resource: Value,
+    ) -> Result<BucketSettings, ApiError> {
         let mut settings = before.clone();
-        let sender = Sender { kind, accepts: false, now_us: 7 };
+        let sender = BucketWriter { kind, accepts: false, now_us: 7 };
         apply(&mut settings, "b", resource.as_object().unwrap(), sender).map(|()| settings)
     }
 
     #[test]
     fn labels_are_merged_and_an_empty_object_removes_them() {
         let before = BucketSettings::default();
-        let before = after(&before, Kind::Insert, json!({"labels": {"a": "1", "b": "2"}})).unwrap();
-        let merged = after(&before, Kind::Patch, json!({"labels": {"a": null, "c": "3"}})).unwrap();
+        let before = after(&before, BucketWrite::Insert, json!({"labels": {"a": "1", "b": "2"}})).unwrap();
+        let merged = after(&before, BucketWrite::Patch, json!({"labels": {"a": null, "c": "3"}})).unwrap();
         assert_eq!(merged.fields["labels"], json!({"b": "2", "c": "3"}));
-        let updated = after(&before, Kind::Update, json!({"labels": {"c": "3"}})).unwrap();
+        let updated = after(&before, BucketWrite::Update, json!({"labels": {"c": "3"}})).unwrap();
         assert_eq!(updated.fields["labels"], json!({"c": "3"}));
-        let empty = after(&before, Kind::Patch, json!({"labels": {}})).unwrap();
+        let empty = after(&before, BucketWrite::Patch, json!({"labels": {}})).unwrap();
         assert!(!empty.fields.contains_key("labels"));
         for wrong in [json!({"Upper": "x"}), json!({"1": "x"}), json!({"a": "x y"}), json!({"a": 1})] {
-            assert!(after(&before, Kind::Patch, json!({"labels": wrong})).is_err(), "{wrong}");
+            assert!(after(&before, BucketWrite::Patch, json!({"labels": wrong})).is_err(), "{wrong}");
         }
     }
 
@@ -388,20 +394,25 @@ mod tests {
     fn a_locked_policy_grows_and_neither_shrinks_nor_goes() {
         let before = BucketSettings::default();
         let policy = |seconds: &str| json!({"retentionPolicy": {"retentionPeriod": seconds}});
-        let mut before = after(&before, Kind::Insert, policy("60")).unwrap();
+        let mut before = after(&before, BucketWrite::Insert, policy("60")).unwrap();
         assert_eq!(before.policy.unwrap().effective_us, 7);
-        assert_eq!(after(&before, Kind::Patch, policy("5")).unwrap().policy.unwrap().period_s, 5);
-        assert!(after(&before, Kind::Patch, policy("0")).is_err());
-        assert!(after(&before, Kind::Patch, json!({"retentionPolicy": null})).unwrap().policy.is_none());
+        assert_eq!(after(&before, BucketWrite::Patch, policy("5")).unwrap().policy.unwrap().period_s, 5);
+        assert!(after(&before, BucketWrite::Patch, policy("0")).is_err());
+        assert!(
+            after(&before, BucketWrite::Patch, json!({"retentionPolicy": null})).unwrap().policy.is_none()
+        );
         before.policy.as_mut().unwrap().is_locked = true;
-        assert!(after(&before, Kind::Patch, policy("61")).unwrap().policy.unwrap().is_locked);
+        assert!(after(&before, BucketWrite::Patch, policy("61")).unwrap().policy.unwrap().is_locked);
         for (change, reason) in
             [(policy("59"), "forbidden"), (json!({"retentionPolicy": null}), "retentionPolicyNotMet")]
         {
-            let problem = after(&before, Kind::Patch, change).unwrap_err();
+            let problem = after(&before, BucketWrite::Patch, change).unwrap_err();
             assert_eq!((problem.status.as_u16(), &*problem.reason), (403, reason));
         }
-        assert!(after(&before, Kind::Update, json!({})).is_err(), "an update without the policy removes it");
+        assert!(
+            after(&before, BucketWrite::Update, json!({})).is_err(),
+            "an update without the policy removes it"
+        );
     }
 
     #[test]
@@ -416,10 +427,10 @@ mod tests {
             ("rpo", json!("ASYNC_TURBO"), json!("DEFAULT")),
             ("noSuchField", json!(1), json!(null)),
         ] {
-            let problem = after(&settings, Kind::Insert, json!({field: on})).unwrap_err();
+            let problem = after(&settings, BucketWrite::Insert, json!({field: on})).unwrap_err();
             assert_eq!(problem.status.as_u16(), 501, "{field}");
             assert!(problem.message.contains(field), "{}", problem.message);
-            assert!(after(&settings, Kind::Insert, json!({field: off})).is_ok(), "{field}");
+            assert!(after(&settings, BucketWrite::Insert, json!({field: off})).is_ok(), "{field}");
         }
     }
 
@@ -429,19 +440,19 @@ mod tests {
         let made = json!({"location": "europe-west3", "storageClass": "nearline", "billing": {"requesterPays": true},
             "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": true}, "publicAccessPrevention": "enforced"},
             "website": {"mainPageSuffix": "index.html"}});
-        let made = after(&settings, Kind::Insert, made).unwrap();
+        let made = after(&settings, BucketWrite::Insert, made).unwrap();
         assert_eq!(made.fields["location"], "EUROPE-WEST3");
         assert_eq!(made.fields["storageClass"], "NEARLINE");
         assert_eq!(made.fields["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"], true);
-        assert!(after(&made, Kind::Patch, json!({"location": "US"})).is_err());
-        assert!(after(&made, Kind::Patch, json!({"location": "europe-west3"})).is_ok());
+        assert!(after(&made, BucketWrite::Patch, json!({"location": "US"})).is_err());
+        assert!(after(&made, BucketWrite::Patch, json!({"location": "europe-west3"})).is_ok());
         for wrong in [
             json!({"storageClass": "BOGUS"}),
             json!({"iamConfiguration": {"publicAccessPrevention": "never"}}),
             json!({"website": {"index": "i"}}),
             json!({"billing": {"requesterPays": "yes"}}),
         ] {
-            assert!(after(&made, Kind::Patch, wrong.clone()).is_err(), "{wrong}");
+            assert!(after(&made, BucketWrite::Patch, wrong.clone()).is_err(), "{wrong}");
         }
     }
 }

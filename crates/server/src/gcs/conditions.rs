@@ -5,13 +5,13 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use http::HeaderMap;
 
-use super::answer::Problem;
-use crate::objects::Refused;
-use crate::objects::precondition::{Failed, Precondition};
+use super::answer::ApiError;
+use crate::objects::StoreError;
+use crate::objects::precondition::{FailedCondition, Precondition};
 use crate::query::Query;
 
 /// Reads the preconditions of a JSON call on the object in its URL.
-pub(crate) fn in_query(query: &Query) -> Result<Precondition, Problem> {
+pub(crate) fn in_query(query: &Query) -> Result<Precondition, ApiError> {
     let number = |name| number(name, query.value(name));
     Ok(Precondition {
         generation_match: number("ifGenerationMatch")?,
@@ -24,7 +24,7 @@ pub(crate) fn in_query(query: &Query) -> Result<Precondition, Problem> {
 
 /// Reads the preconditions of a copy on its source. `sourceGeneration` isn't a precondition, because it selects the
 /// object to copy.
-pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
+pub(crate) fn of_source(query: &Query) -> Result<Precondition, ApiError> {
     let number = |name| number(name, query.value(name));
     Ok(Precondition {
         generation_match: number("ifSourceGenerationMatch")?,
@@ -36,22 +36,22 @@ pub(crate) fn of_source(query: &Query) -> Result<Precondition, Problem> {
 }
 
 /// Checks the preconditions of a JSON call on the metageneration of a bucket or folder. Their names begin with `prefix`.
-pub(super) fn on_metageneration(query: &Query, prefix: &str, metageneration: u64) -> Result<(), Problem> {
+pub(super) fn on_metageneration(query: &Query, prefix: &str, metageneration: u64) -> Result<(), ApiError> {
     let number = |suffix: &str| {
         let name = format!("{prefix}Metageneration{suffix}");
         number(&name, query.value(&name))
     };
     if number("Match")?.is_some_and(|wanted| wanted != metageneration) {
-        return Err(Problem::refused(Refused::Precondition(Failed::Match), "", ""));
+        return Err(ApiError::refused(StoreError::Precondition(FailedCondition::Match), "", ""));
     }
     if number("NotMatch")? == Some(metageneration) {
-        return Err(Problem::refused_to_read(Refused::Precondition(Failed::NotMatch), "", ""));
+        return Err(ApiError::refused_to_read(StoreError::Precondition(FailedCondition::NotMatch), "", ""));
     }
     Ok(())
 }
 
 /// Reads the preconditions of an XML request.
-pub(crate) fn in_headers(headers: &HeaderMap) -> Result<Precondition, Problem> {
+pub(crate) fn in_headers(headers: &HeaderMap) -> Result<Precondition, ApiError> {
     let number = |name| number(name, headers.get(name).and_then(|value| value.to_str().ok()));
     Ok(Precondition {
         generation_match: number("x-goog-if-generation-match")?,
@@ -62,7 +62,7 @@ pub(crate) fn in_headers(headers: &HeaderMap) -> Result<Precondition, Problem> {
 
 /// Checks a reader's `If-Match` and `If-None-Match` against this API's entity tag. In the JSON API, entity tags have no
 /// quotes.
-pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), Failed> {
+pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), FailedCondition> {
     let names = |name: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         let mut tags =
@@ -70,30 +70,30 @@ pub(crate) fn on_etag(headers: &HeaderMap, etag: &str) -> Result<(), Failed> {
         headers.contains_key(name).then(|| tags.any(|tag| tag == "*" || tag.trim_matches('"') == etag))
     };
     if names("if-match") == Some(false) {
-        return Err(Failed::Match);
+        return Err(FailedCondition::Match);
     }
-    if names("if-none-match") == Some(true) { Err(Failed::NotMatch) } else { Ok(()) }
+    if names("if-none-match") == Some(true) { Err(FailedCondition::NotMatch) } else { Ok(()) }
 }
 
 /// Checks `If-Modified-Since` and `If-Unmodified-Since`, which the XML API supports. As HTTP demands, each is ignored
 /// if the corresponding condition on the entity tag is present.
-pub(crate) fn on_date(headers: &HeaderMap, updated_us: u64) -> Result<(), Failed> {
+pub(crate) fn on_date(headers: &HeaderMap, updated_us: u64) -> Result<(), FailedCondition> {
     let updated = UNIX_EPOCH + Duration::from_secs(updated_us / 1_000_000);
     let date = |name: &str, etag: &str| {
         let value = headers.get(name).filter(|_| !headers.contains_key(etag))?;
         httpdate::parse_http_date(value.to_str().ok()?).ok()
     };
     if date("if-unmodified-since", "if-match").is_some_and(|since| updated > since) {
-        return Err(Failed::Match);
+        return Err(FailedCondition::Match);
     }
     let is_known = date("if-modified-since", "if-none-match").is_some_and(|since| updated <= since);
-    if is_known { Err(Failed::NotMatch) } else { Ok(()) }
+    if is_known { Err(FailedCondition::NotMatch) } else { Ok(()) }
 }
 
 /// Reads a number from a parameter, if the parameter exists.
-pub(crate) fn number(name: &str, value: Option<&str>) -> Result<Option<u64>, Problem> {
+pub(crate) fn number(name: &str, value: Option<&str>) -> Result<Option<u64>, ApiError> {
     let Some(value) = value else { return Ok(None) };
-    let refuse = || Problem::invalid(format!("Invalid value '{value}' for {name}: a number was expected"));
+    let refuse = || ApiError::invalid(format!("Invalid value '{value}' for {name}: a number was expected"));
     value.parse().map(Some).map_err(|_| refuse())
 }
 
@@ -113,11 +113,15 @@ mod tests {
     #[test]
     fn an_entity_tag_is_compared_with_and_without_quotes() {
         for same in ["e", "\"e\"", "W/\"e\"", "\"a\", \"e\"", "*"] {
-            assert_eq!(on_etag(&headers(&[("if-none-match", same)]), "e"), Err(Failed::NotMatch), "{same}");
+            assert_eq!(
+                on_etag(&headers(&[("if-none-match", same)]), "e"),
+                Err(FailedCondition::NotMatch),
+                "{same}"
+            );
             assert_eq!(on_etag(&headers(&[("if-match", same)]), "e"), Ok(()), "{same}");
         }
         assert_eq!(on_etag(&headers(&[("if-none-match", "f")]), "e"), Ok(()));
-        assert_eq!(on_etag(&headers(&[("if-match", "f")]), "e"), Err(Failed::Match));
+        assert_eq!(on_etag(&headers(&[("if-match", "f")]), "e"), Err(FailedCondition::Match));
     }
 
     #[test]
@@ -125,10 +129,10 @@ mod tests {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         let second = 784_111_777_000_000;
         let since = headers(&[("if-modified-since", date)]);
-        assert_eq!(on_date(&since, second + 999_999), Err(Failed::NotMatch));
+        assert_eq!(on_date(&since, second + 999_999), Err(FailedCondition::NotMatch));
         assert_eq!(on_date(&since, second + 1_000_000), Ok(()));
         let until = headers(&[("if-unmodified-since", date)]);
-        assert_eq!(on_date(&until, second + 1_000_000), Err(Failed::Match));
+        assert_eq!(on_date(&until, second + 1_000_000), Err(FailedCondition::Match));
         assert_eq!(on_date(&until, second), Ok(()));
         let both = headers(&[("if-modified-since", date), ("if-none-match", "e")]);
         assert_eq!(on_date(&both, second), Ok(()));

@@ -1,21 +1,22 @@
-//! Copies: `copyTo` copies an object in one call. `rewriteTo` may need several calls, because the configuration limits
-//! the bytes for each.
+//! Copies and moves: `copyTo` copies an object in one call. `rewriteTo` may need several calls, because the configuration
+//! limits the bytes for each. `moveTo` changes an object's key within its bucket, in one step
+//! (<https://cloud.google.com/storage/docs/json_api/v1/objects/move>).
 
 use std::sync::Arc;
 
 use http::StatusCode;
 use serde::Serialize;
 
-use super::answer::{Answer, Problem, json};
+use super::answer::{ApiError, ApiResult, json};
 use super::resource::ObjectResource;
 use super::{JsonCall, acl, check_name, conditions, describe, encryption};
-use crate::objects::asked::Asked;
-use crate::objects::versions::Which;
-use crate::objects::{Attributes, NewObject, Object, Objects, Refused};
+use crate::objects::options::ObjectOptions;
+use crate::objects::versions::VersionSelector;
+use crate::objects::{Attributes, NewObject, Object, Objects, StoreError};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Rewritten<'a> {
+struct RewriteResource<'a> {
     kind: &'static str,
     total_bytes_rewritten: String,
     object_size: String,
@@ -26,23 +27,23 @@ struct Rewritten<'a> {
     resource: Option<ObjectResource<'a>>,
 }
 
-pub(super) async fn copy(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
+pub(super) async fn copy(mut call: JsonCall<'_>, bucket: &str, key: &str) -> ApiResult {
     let source = source(&call)?;
     let object = carry_out(&mut call, &source, bucket, key).await?;
     Ok(json(StatusCode::OK, &ObjectResource::new(&call, bucket, &object)))
 }
 
-pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> Answer {
+pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> ApiResult {
     let source = source(&call)?;
     let before = match call.query.value("rewriteToken") {
         Some(token) => progress(token, &source)
-            .ok_or_else(|| Problem::invalid("The rewrite token belongs to another object or call."))?,
+            .ok_or_else(|| ApiError::invalid("The rewrite token belongs to another object or call."))?,
         None => 0,
     };
     let step = call.state.config.rewrite_bytes_max.unwrap_or(u64::MAX).max(1);
     let asked = conditions::number("maxBytesRewrittenPerCall", call.query.value("maxBytesRewrittenPerCall"))?;
     let after = before.saturating_add(step.min(asked.unwrap_or(u64::MAX).max(1))).min(source.size);
-    let mut answer = Rewritten {
+    let mut answer = RewriteResource {
         kind: "storage#rewriteResponse",
         total_bytes_rewritten: after.to_string(),
         object_size: source.size.to_string(),
@@ -59,15 +60,28 @@ pub(super) async fn rewrite(mut call: JsonCall<'_>, bucket: &str, key: &str) -> 
     Ok(json(StatusCode::OK, &answer))
 }
 
-fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, Problem> {
-    let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
+/// Changes an object's key within its bucket.
+pub(super) fn move_to(call: &JsonCall<'_>, key: &str) -> ApiResult {
+    if key == call.key {
+        return Err(ApiError::invalid("The source and destination of a move must differ."));
+    }
+    check_name(key)?;
+    let source = conditions::of_source(&call.query)?;
+    let destination = conditions::in_query(&call.query)?;
+    let moved = call.state.objects.rename(call.bucket, call.key, key, &source, &destination);
+    let object = moved.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
+    Ok(json(StatusCode::OK, &ObjectResource::new(call, call.bucket, &object)))
+}
+
+fn source(call: &JsonCall<'_>) -> Result<Arc<Object>, ApiError> {
+    let refuse = |refused| ApiError::refused(refused, call.bucket, call.key);
     // For a generation that doesn't exist any more, the answer is 404, as for one that never existed.
     let asked = conditions::number("sourceGeneration", call.query.value("sourceGeneration"))?;
-    let which = asked.map_or(Which::Live, Which::Generation);
+    let which = asked.map_or(VersionSelector::Live, VersionSelector::Generation);
     let object = call.state.objects.find_version(call.bucket, call.key, which).map_err(refuse)?;
     encryption::admit(encryption::of_source(&call.head.headers)?.as_ref(), &object)?;
     let precondition = conditions::of_source(&call.query)?;
-    precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
+    precondition.check(Some(&object)).map_err(|failed| refuse(StoreError::Precondition(failed)))?;
     Ok(object)
 }
 
@@ -77,13 +91,14 @@ async fn carry_out(
     source: &Object,
     bucket: &str,
     key: &str,
-) -> Result<Arc<Object>, Problem> {
+) -> Result<Arc<Object>, ApiError> {
     check_name(key)?;
     let resource = call.json_body().await?;
     let acl = acl::in_query(call, "destinationPredefinedAcl")?;
     let mut attributes = Attributes::clone(&source.attributes);
     // Encryption, access control and locks aren't copied: they come from this request.
-    attributes.asked = Asked { encryption: encryption::sent(&call.head.headers)?, acl, ..Asked::default() };
+    attributes.options =
+        ObjectOptions { encryption: encryption::sent(&call.head.headers)?, acl, ..ObjectOptions::default() };
     describe(call, &mut attributes, &resource)?;
     let new = NewObject {
         attributes,
@@ -98,7 +113,7 @@ async fn carry_out(
     call.state
         .objects
         .commit(bucket, key, Objects::written_from(source), new, &precondition)
-        .map_err(|refused| Problem::refused(refused, bucket, key))
+        .map_err(|refused| ApiError::refused(refused, bucket, key))
 }
 
 /// Returns the number of bytes that earlier calls copied, or `None` if the token is for another generation.

@@ -3,24 +3,24 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Problem;
+use super::answer::ApiError;
 use crate::objects::settings::CorsRule;
 
 /// Reads the CORS rules in a bucket's resource.
-pub(super) fn rules(value: &Value) -> Result<Vec<CorsRule>, Problem> {
+pub(super) fn rules(value: &Value) -> Result<Vec<CorsRule>, ApiError> {
     let rules = match value {
         Value::Null => return Ok(Vec::new()),
         Value::Array(rules) => rules,
-        _ => return Err(Problem::invalid("Invalid value for cors: a list was expected")),
+        _ => return Err(ApiError::invalid("Invalid value for cors: a list was expected")),
     };
     rules.iter().map(rule).collect()
 }
 
-fn rule(rule: &Value) -> Result<CorsRule, Problem> {
-    let fields = rule.as_object().ok_or_else(|| Problem::invalid("A CORS rule is no JSON object."))?;
+fn rule(rule: &Value) -> Result<CorsRule, ApiError> {
+    let fields = rule.as_object().ok_or_else(|| ApiError::invalid("A CORS rule is no JSON object."))?;
     let mut read = CorsRule::default();
     for (name, value) in fields {
-        let invalid = || Problem::invalid(format!("Invalid value for cors.{name}"));
+        let invalid = || ApiError::invalid(format!("Invalid value for cors.{name}"));
         let list = || {
             let items = value.as_array().ok_or_else(invalid)?.iter();
             items

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::answer::Problem;
+use super::answer::ApiError;
 
 /// The maximum nesting depth of a selection. No answer is even half as deep.
 const DEPTH_MAX: usize = 8;
@@ -101,8 +101,8 @@ impl Fields {
     ///
     /// # Errors
     /// Fails for an invalid selection, and for unknown fields.
-    pub(super) fn parse(text: &str) -> Result<Self, Problem> {
-        let invalid = |at: &str| Problem::invalid_parameter(format!("Invalid field selection {at}"));
+    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
+        let invalid = |at: &str| ApiError::invalid_parameter(format!("Invalid field selection {at}"));
         let mut rest = text;
         let fields = Self::list(&mut rest, 0).filter(|_| rest.is_empty()).ok_or_else(|| invalid(text))?;
         fields.unknown().map_or(Ok(()), |name| Err(invalid(name)))?;

@@ -5,10 +5,10 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::JsonCall;
-use super::answer::{Answer, Problem, empty, json as answer_json};
+use super::answer::{ApiError, ApiResult, empty, json as answer_json};
 use super::conditions;
 use super::resource::rfc3339;
-use crate::objects::folders::FolderRefused;
+use crate::objects::folders::FolderError;
 use crate::route::FolderCall;
 
 const ENTRIES_MAX: u64 = 1000;
@@ -16,14 +16,14 @@ const ENTRIES_MAX: u64 = 1000;
 /// The metageneration of every folder, because this store can't change their metadata.
 const METAGENERATION: u64 = 1;
 
-pub(super) async fn answer(mut call: JsonCall<'_>, folder: FolderCall) -> Answer {
+pub(super) async fn answer(mut call: JsonCall<'_>, folder: FolderCall) -> ApiResult {
     let bucket = call.state.objects.bucket_with_folders(call.bucket);
     bucket.map_err(|refused| problem(&call, "", refused))?;
     match (call.head.method.clone(), folder) {
         (Method::GET, FolderCall::All) => list(&call),
         (Method::POST, FolderCall::All) => {
             let resource = call.json_body().await?;
-            let name = resource["name"].as_str().ok_or_else(|| Problem::required("Required: name"))?;
+            let name = resource["name"].as_str().ok_or_else(|| ApiError::required("Required: name"))?;
             insert(&call, &with_slash(name))
         }
         (Method::GET, FolderCall::One(name)) => get(&call, &with_slash(&name)),
@@ -33,11 +33,11 @@ pub(super) async fn answer(mut call: JsonCall<'_>, folder: FolderCall) -> Answer
         (Method::GET, FolderCall::Operation(id)) => {
             Ok(answer_json(StatusCode::OK, &operation(&call, &id, true)))
         }
-        _ => Err(Problem::not_allowed()),
+        _ => Err(ApiError::not_allowed()),
     }
 }
 
-fn list(call: &JsonCall<'_>) -> Answer {
+fn list(call: &JsonCall<'_>) -> ApiResult {
     let value = |name| call.query.value(name).filter(|value| !value.is_empty());
     let prefix = value("prefix").unwrap_or_default();
     let (after, from, end) = (value("pageToken"), value("startOffset"), value("endOffset"));
@@ -45,7 +45,7 @@ fn list(call: &JsonCall<'_>) -> Answer {
     let depth_max = match value("delimiter") {
         None => usize::MAX,
         Some("/") => 1,
-        Some(_) => return Err(Problem::invalid("The delimiter of folders can only be '/'.")),
+        Some(_) => return Err(ApiError::invalid("The delimiter of folders can only be '/'.")),
     };
     let folders = call.state.objects.folders(call.bucket, prefix);
     let folders = folders.map_err(|refused| problem(call, prefix, refused))?;
@@ -70,25 +70,25 @@ fn list(call: &JsonCall<'_>) -> Answer {
     Ok(answer_json(StatusCode::OK, &listing))
 }
 
-fn insert(call: &JsonCall<'_>, name: &str) -> Answer {
+fn insert(call: &JsonCall<'_>, name: &str) -> ApiResult {
     let created = call.state.objects.create_folder(call.bucket, name, call.query.is_true("recursive"));
     let created_us = created.map_err(|refused| problem(call, name, refused))?;
     Ok(answer_json(StatusCode::OK, &resource(call, name, created_us)))
 }
 
-fn get(call: &JsonCall<'_>, name: &str) -> Answer {
+fn get(call: &JsonCall<'_>, name: &str) -> ApiResult {
     let created_us = admitted(call, name, "if")?;
     Ok(answer_json(StatusCode::OK, &resource(call, name, created_us)))
 }
 
-fn delete(call: &JsonCall<'_>, name: &str) -> Answer {
+fn delete(call: &JsonCall<'_>, name: &str) -> ApiResult {
     admitted(call, name, "if")?;
     let deleted = call.state.objects.delete_folder(call.bucket, name);
     deleted.map_err(|refused| problem(call, name, refused))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-fn delete_recursive(call: &JsonCall<'_>, name: &str) -> Answer {
+fn delete_recursive(call: &JsonCall<'_>, name: &str) -> ApiResult {
     admitted(call, name, "if")?;
     let deleted = call.state.objects.delete_folder_recursively(call.bucket, name);
     deleted.map_err(|refused| problem(call, name, refused))?;
@@ -96,7 +96,7 @@ fn delete_recursive(call: &JsonCall<'_>, name: &str) -> Answer {
 }
 
 /// Renames a folder and everything below it. The source must exist, and the destination must not.
-fn rename(call: &JsonCall<'_>, from: &str, to: &str) -> Answer {
+fn rename(call: &JsonCall<'_>, from: &str, to: &str) -> ApiResult {
     admitted(call, from, "ifSource")?;
     let renamed = call.state.objects.rename_folder(call.bucket, from, to);
     renamed.map_err(|refused| problem(call, from, refused))?;
@@ -105,22 +105,22 @@ fn rename(call: &JsonCall<'_>, from: &str, to: &str) -> Answer {
 
 /// Returns the creation time of a folder that exists and meets the call's preconditions, whose names begin with
 /// `condition`.
-fn admitted(call: &JsonCall<'_>, name: &str, condition: &str) -> Result<u64, Problem> {
+fn admitted(call: &JsonCall<'_>, name: &str, condition: &str) -> Result<u64, ApiError> {
     let created = call.state.objects.folder(call.bucket, name);
     let created_us = created.map_err(|refused| problem(call, name, refused))?;
     conditions::on_metageneration(&call.query, condition, METAGENERATION)?;
     Ok(created_us)
 }
 
-fn problem(call: &JsonCall<'_>, name: &str, refused: FolderRefused) -> Problem {
+fn problem(call: &JsonCall<'_>, name: &str, refused: FolderError) -> ApiError {
     match refused {
-        FolderRefused::Flat => Problem::conflict("The bucket does not support hierarchical namespace."),
-        FolderRefused::NoFolder => Problem::not_found(format!("No such folder: {}/{name}", call.bucket)),
-        FolderRefused::NoParent => Problem::not_found("The parent folder does not exist."),
-        FolderRefused::Exists => Problem::conflict("The folder already exists."),
-        FolderRefused::NotEmpty => Problem::conflict("The folder you tried to delete is not empty."),
-        FolderRefused::Inside => Problem::invalid("A folder cannot be renamed to a place inside itself."),
-        FolderRefused::Store(refused) => Problem::refused(refused, call.bucket, name),
+        FolderError::Flat => ApiError::conflict("The bucket does not support hierarchical namespace."),
+        FolderError::NoFolder => ApiError::not_found(format!("No such folder: {}/{name}", call.bucket)),
+        FolderError::NoParent => ApiError::not_found("The parent folder does not exist."),
+        FolderError::Exists => ApiError::conflict("The folder already exists."),
+        FolderError::NotEmpty => ApiError::conflict("The folder you tried to delete is not empty."),
+        FolderError::Inside => ApiError::invalid("A folder cannot be renamed to a place inside itself."),
+        FolderError::Store(refused) => ApiError::refused(refused, call.bucket, name),
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::batch;
-use super::related::{Malformed, Related, boundary};
+use super::related::{RelatedError, RelatedParser, boundary};
 
 /// Splits the input into its first line, which is the content type, and the body.
 fn split(input: &[u8]) -> Option<(&str, &[u8])> {
@@ -29,12 +29,12 @@ pub fn related(input: &[u8]) {
     }
 }
 
-fn read(content_type: &str, body: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>), Malformed> {
-    let mut related = Related::new(content_type)?;
+fn read(content_type: &str, body: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>), RelatedError> {
+    let mut related = RelatedParser::new(content_type)?;
     let mut content = Vec::new();
-    let mut media = |_: &super::related::Head, bytes: &[u8]| {
+    let mut media = |_: &super::related::RelatedHead, bytes: &[u8]| {
         content.extend_from_slice(bytes);
-        Ok::<_, Malformed>(())
+        Ok::<_, RelatedError>(())
     };
     for chunk in body.chunks(step) {
         related.push(chunk, &mut media)?;

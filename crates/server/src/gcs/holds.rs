@@ -5,17 +5,17 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::answer::Problem;
-use crate::objects::asked::{Asked, Retention};
+use super::answer::ApiError;
+use crate::objects::options::{ObjectOptions, RetentionLock};
 
 /// Applies the holds and the retention in a resource to a new or an existing object. `overrides` is true if the request
 /// has `overrideUnlockedRetention=true`.
 pub(super) fn apply(
-    asked: &mut Asked,
+    options: &mut ObjectOptions,
     resource: &Value,
     overrides: bool,
     now_us: u64,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let set = |hold: &mut Option<bool>, name: &str| match resource.get(name) {
         None => Ok(()),
         Some(Value::Bool(on)) => {
@@ -26,30 +26,30 @@ pub(super) fn apply(
             *hold = hold.map(|_| false);
             Ok(())
         }
-        Some(_) => Err(Problem::invalid(format!("Invalid value for {name}: a boolean was expected"))),
+        Some(_) => Err(ApiError::invalid(format!("Invalid value for {name}: a boolean was expected"))),
     };
-    set(&mut asked.temporary_hold, "temporaryHold")?;
-    let was_held = asked.event_hold == Some(true);
-    set(&mut asked.event_hold, "eventBasedHold")?;
-    if was_held && asked.event_hold == Some(false) {
-        asked.event_released_us = Some(now_us);
+    set(&mut options.temporary_hold, "temporaryHold")?;
+    let was_held = options.event_hold == Some(true);
+    set(&mut options.event_hold, "eventBasedHold")?;
+    if was_held && options.event_hold == Some(false) {
+        options.event_released_us = Some(now_us);
     }
     if let Some(value) = resource.get("retention") {
-        asked.retention = changed(asked.retention, value, overrides, now_us)?;
+        options.retention = changed(options.retention, value, overrides, now_us)?;
     }
-    if asked.retention.is_some() && asked.event_hold == Some(true) {
-        return Err(Problem::invalid("Retention and event based holds cannot be configured together."));
+    if options.retention.is_some() && options.event_hold == Some(true) {
+        return Err(ApiError::invalid("Retention and event based holds cannot be configured together."));
     }
     Ok(())
 }
 
 /// Returns the retention after a request whose resource has the field `retention`. An empty field changes nothing.
 fn changed(
-    present: Option<Retention>,
+    present: Option<RetentionLock>,
     value: &Value,
     overrides: bool,
     now_us: u64,
-) -> Result<Option<Retention>, Problem> {
+) -> Result<Option<RetentionLock>, ApiError> {
     let field = |name: &str| value.get(name).filter(|value| !value.is_null());
     let wanted = match value {
         Value::Object(fields) if fields.is_empty() => return Ok(present),
@@ -57,19 +57,19 @@ fn changed(
             (None, None) => None,
             (mode, until) => Some(read(mode, until, now_us)?),
         },
-        _ => return Err(Problem::invalid("Invalid value for retention: an object was expected")),
+        _ => return Err(ApiError::invalid("Invalid value for retention: an object was expected")),
     };
     let Some(old) = present else { return Ok(wanted) };
     let loosens = wanted.is_none_or(|wanted| wanted.until_us < old.until_us);
     let locks = wanted.is_some_and(|wanted| wanted.strict);
     if old.strict && (loosens || !locks) {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "The locked object retention cannot be removed. Its retention mode cannot be changed and its retention \
              period cannot be shortened.",
         ));
     }
     if !old.strict && (loosens || locks) && !overrides {
-        return Err(Problem::forbidden(
+        return Err(ApiError::forbidden(
             "The unlocked object retention cannot be removed and its retention period cannot be shortened without \
              overriding unlocked retention intent and permission.",
         ));
@@ -77,26 +77,26 @@ fn changed(
     Ok(wanted)
 }
 
-fn read(mode: Option<&Value>, until: Option<&Value>, now_us: u64) -> Result<Retention, Problem> {
+fn read(mode: Option<&Value>, until: Option<&Value>, now_us: u64) -> Result<RetentionLock, ApiError> {
     let both = "Both mode and retain until time are required.";
-    let mode = mode.ok_or_else(|| Problem::invalid(format!("Missing retention mode. {both}")))?;
-    let until = until.ok_or_else(|| Problem::invalid(format!("Missing retain until time. {both}")))?;
+    let mode = mode.ok_or_else(|| ApiError::invalid(format!("Missing retention mode. {both}")))?;
+    let until = until.ok_or_else(|| ApiError::invalid(format!("Missing retain until time. {both}")))?;
     let strict = match mode.as_str() {
         Some("Locked") => true,
         Some("Unlocked") => false,
-        _ => return Err(Problem::invalid(format!("Invalid value for: {mode} is not a valid value"))),
+        _ => return Err(ApiError::invalid(format!("Invalid value for: {mode} is not a valid value"))),
     };
     let time = until.as_str().and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
     let time = time.ok_or_else(|| {
-        Problem::invalid(
+        ApiError::invalid(
             "Illegal timestamp format; timestamps must end with 'Z' or have a valid timezone offset.",
         )
     })?;
     let until_us = u64::try_from(time.unix_timestamp_nanos() / 1000).unwrap_or_default();
     if until_us <= now_us {
-        return Err(Problem::invalid("Retain until time cannot be in the past."));
+        return Err(ApiError::invalid("Retain until time cannot be in the past."));
     }
-    Ok(Retention { strict, until_us })
+    Ok(RetentionLock { strict, until_us })
 }
 
 #[cfg(test)]
@@ -108,14 +108,15 @@ mod tests {
     const LATER: &str = "2030-01-01T00:00:00Z";
     const LATEST: &str = "2031-01-01T00:00:00Z";
 
-    fn after(before: &Asked, resource: Value, overrides: bool) -> Result<Asked, String> {
-        let mut asked = before.clone();
-        apply(&mut asked, &resource, overrides, 5).map(|()| asked).map_err(|problem| problem.message)
+    fn after(before: &ObjectOptions, resource: Value, overrides: bool) -> Result<ObjectOptions, String> {
+        let mut options = before.clone();
+        apply(&mut options, &resource, overrides, 5).map(|()| options).map_err(|problem| problem.message)
     }
 
     #[test]
     fn holds_are_set_released_and_otherwise_left() {
-        let held = after(&Asked::default(), json!({"temporaryHold": true, "eventBasedHold": true}), false);
+        let held =
+            after(&ObjectOptions::default(), json!({"temporaryHold": true, "eventBasedHold": true}), false);
         let held = held.unwrap();
         assert_eq!((held.temporary_hold, held.event_hold), (Some(true), Some(true)));
         assert_eq!(after(&held, json!({}), false).unwrap(), held);
@@ -128,8 +129,8 @@ mod tests {
     #[test]
     fn a_retention_is_extended_and_an_unlocked_one_overridden() {
         let of = |mode: &str, until: &str| json!({"retention": {"mode": mode, "retainUntilTime": until}});
-        let unlocked = after(&Asked::default(), of("Unlocked", LATER), false).unwrap();
-        let locked = after(&Asked::default(), of("Locked", LATER), false).unwrap();
+        let unlocked = after(&ObjectOptions::default(), of("Unlocked", LATER), false).unwrap();
+        let locked = after(&ObjectOptions::default(), of("Locked", LATER), false).unwrap();
         let removal = json!({"retention": {"mode": null, "retainUntilTime": null}});
         for (before, change, overrides, expected) in [
             (&unlocked, of("Unlocked", LATEST), false, true),
@@ -160,7 +161,7 @@ mod tests {
             json!({"retention": "Locked"}),
             json!({"eventBasedHold": true, "retention": {"mode": "Locked", "retainUntilTime": LATER}}),
         ] {
-            assert!(after(&Asked::default(), resource.clone(), true).is_err(), "{resource}");
+            assert!(after(&ObjectOptions::default(), resource.clone(), true).is_err(), "{resource}");
         }
     }
 }

@@ -9,15 +9,15 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::{Serialize, Serializer};
 
-use super::answer::{Answer, Problem, json};
+use super::answer::{ApiError, ApiResult, json};
 use super::media::accepts_gzip;
 use super::resource::{ObjectResource, Wanted};
 use super::{JsonCall, conditions};
 use crate::body::ResponseBody;
 use crate::habits::Habits;
 use crate::objects::Object;
-use crate::objects::glob::Glob;
-use crate::objects::listing::{Cursor, Order, Query};
+use crate::objects::glob::MatchGlob;
+use crate::objects::listing::{Cursor, ListingQuery, Order};
 use crate::objects::settings::RetentionPolicy;
 
 /// The maximum number of entries on a page, as in GCS.
@@ -25,7 +25,7 @@ const ENTRIES_MAX: u64 = 1000;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listing<'a> {
+struct ObjectsResource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,12 +33,12 @@ struct Listing<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prefixes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    items: Option<Items<'a>>,
+    items: Option<ObjectItems<'a>>,
 }
 
 /// The objects of a page. Each object is converted to a resource only when it is written. Converting all objects at
 /// once would need more memory than the answer.
-struct Items<'a> {
+struct ObjectItems<'a> {
     wanted: Wanted,
     habits: &'a Habits,
     base: &'a str,
@@ -47,7 +47,7 @@ struct Items<'a> {
     objects: &'a [Arc<Object>],
 }
 
-impl Serialize for Items<'_> {
+impl Serialize for ObjectItems<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { wanted, habits, base, bucket, policy, objects } = self;
         let item = |object| ObjectResource::with(wanted, habits, base, bucket, *policy, object);
@@ -56,26 +56,26 @@ impl Serialize for Items<'_> {
 }
 
 /// Reads the parameters of a listing.
-pub(super) fn query(call: &JsonCall<'_>) -> Result<Query, Problem> {
+pub(super) fn query(call: &JsonCall<'_>) -> Result<ListingQuery, ApiError> {
     let value = |name| call.query.value(name).filter(|value| !value.is_empty());
     let from = match (value("pageToken"), value("startOffset")) {
         (Some(token), _) => Cursor::from_token(token)
-            .ok_or_else(|| Problem::invalid(format!("Invalid page token: '{token}'")))?,
+            .ok_or_else(|| ApiError::invalid(format!("Invalid page token: '{token}'")))?,
         (None, Some(offset)) => Cursor::At(offset.to_owned()),
         (None, None) => Cursor::Start,
     };
     let delimiter = value("delimiter").unwrap_or_default();
     let glob = match value("matchGlob") {
         Some(_) if !matches!(delimiter, "" | "/") => {
-            return Err(Problem::invalid("With matchGlob the delimiter can only be '/'."));
+            return Err(ApiError::invalid("With matchGlob the delimiter can only be '/'."));
         }
         Some(pattern) => {
-            let glob = Glob::new(pattern);
-            Some(glob.ok_or_else(|| Problem::invalid(format!("Invalid value for matchGlob: '{pattern}'")))?)
+            let glob = MatchGlob::new(pattern);
+            Some(glob.ok_or_else(|| ApiError::invalid(format!("Invalid value for matchGlob: '{pattern}'")))?)
         }
         None => None,
     };
-    Ok(Query {
+    Ok(ListingQuery {
         prefix: value("prefix").unwrap_or_default().to_owned(),
         delimiter: delimiter.to_owned(),
         from,
@@ -87,23 +87,23 @@ pub(super) fn query(call: &JsonCall<'_>) -> Result<Query, Problem> {
     })
 }
 
-pub(super) fn list(call: &JsonCall<'_>) -> Answer {
+pub(super) fn list(call: &JsonCall<'_>) -> ApiResult {
     let query = query(call)?;
     let objects = &call.state.objects;
     let page = match call.query.is_true("versions") {
         true => objects.list_versions(call.bucket, &query, Order::OldestFirst),
         false => objects.list(call.bucket, &query),
     };
-    let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let page = page.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
     let base = call.base_url();
     let fields = &call.fields;
     let items = fields.of("items").filter(|_| !page.objects.is_empty()).map(|wanted| {
         let (wanted, habits, objects) =
             (Wanted::by(call, call.bucket, wanted), &call.state.habits, &page.objects[..]);
         let policy = call.state.objects.bucket(call.bucket).ok().and_then(|bucket| bucket.settings().policy);
-        Items { wanted, habits, base: &base, bucket: call.bucket, policy, objects }
+        ObjectItems { wanted, habits, base: &base, bucket: call.bucket, policy, objects }
     });
-    let listing = Listing {
+    let listing = ObjectsResource {
         kind: fields.has("kind").then_some("storage#objects"),
         next_page_token: page.next.filter(|_| fields.has("nextPageToken")).map(|next| next.to_token()),
         prefixes: if fields.has("prefixes") { page.prefixes } else { Vec::new() },

@@ -9,21 +9,22 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 
-use super::answer::{Answer, Problem};
+use super::answer::{ApiError, ApiResult};
 use super::{JsonCall, conditions, encryption};
 use crate::body::ResponseBody;
-use crate::gcs::State;
-use crate::objects::asked::Encryption;
+use crate::gcs::GcsState;
+use crate::objects::options::ObjectEncryption;
 use crate::objects::precondition::Precondition;
-use crate::objects::versions::Which;
-use crate::objects::{Object, Refused};
+use crate::objects::versions::VersionSelector;
+use crate::objects::{Object, StoreError};
 
-pub(super) fn get(call: &JsonCall<'_>) -> Answer {
+pub(super) fn get(call: &JsonCall<'_>) -> ApiResult {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = find(call.state, call.bucket, call.key, generation, &precondition)?;
-    conditions::on_etag(&call.head.headers, &object.gcs_etag())
-        .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
+    conditions::on_etag(&call.head.headers, &object.gcs_etag()).map_err(|failed| {
+        ApiError::refused_to_read(StoreError::Precondition(failed), call.bucket, call.key)
+    })?;
     encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
     let mut answer = download(call.state, &call.head, &object, object.gcs_etag())?;
     join_hashes(answer.headers_mut());
@@ -33,21 +34,21 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
 
 /// Finds the object, and checks the preconditions of the read.
 pub(super) fn find(
-    state: &State,
+    state: &GcsState,
     bucket: &str,
     key: &str,
     generation: Option<u64>,
     precondition: &Precondition,
-) -> Result<std::sync::Arc<Object>, Problem> {
-    let refuse = |refused| Problem::refused_to_read(refused, bucket, key);
-    let which = generation.map_or(Which::Live, Which::Generation);
+) -> Result<std::sync::Arc<Object>, ApiError> {
+    let refuse = |refused| ApiError::refused_to_read(refused, bucket, key);
+    let which = generation.map_or(VersionSelector::Live, VersionSelector::Generation);
     let object = state.objects.find_version(bucket, key, which).map_err(refuse)?;
-    precondition.check(Some(&object)).map_err(|failed| refuse(Refused::Precondition(failed)))?;
+    precondition.check(Some(&object)).map_err(|failed| refuse(StoreError::Precondition(failed)))?;
     Ok(object)
 }
 
 /// Returns the answer to a download, with the range that the headers request.
-pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: String) -> Answer {
+pub(super) fn download(state: &GcsState, head: &Parts, object: &Object, etag: String) -> ApiResult {
     let headers = &head.headers;
     let transcodes = object.attributes.content_encoding.as_deref() == Some("gzip") && !accepts_gzip(headers);
     let wanted = headers.get(RANGE).and_then(|value| value.to_str().ok()).filter(|_| !transcodes);
@@ -56,7 +57,7 @@ pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: Strin
         Some(asked) => match asked.within(object.size) {
             Some(range) => Some(range),
             None => {
-                let mut answer = Problem::not_satisfiable().json();
+                let mut answer = ApiError::not_satisfiable().json();
                 insert(answer.headers_mut(), CONTENT_RANGE, &format!("bytes */{}", object.size));
                 return Ok(answer);
             }
@@ -94,7 +95,7 @@ pub(super) fn download(state: &State, head: &Parts, object: &Object, etag: Strin
 
 /// Returns true if the answer's length isn't announced, as GCS does for large gzip objects on HTTP/1.1. On HTTP/2 it is
 /// always announced.
-fn chunked(state: &State, head: &Parts, object: &Object) -> bool {
+fn chunked(state: &GcsState, head: &Parts, object: &Object) -> bool {
     object.attributes.content_encoding.as_deref() == Some("gzip")
         && head.version < Version::HTTP_2
         && state.habits.gzip_chunked_from.is_some_and(|from| object.size >= from)
@@ -129,7 +130,7 @@ pub(super) fn describe(headers: &mut HeaderMap, object: &Object, etag: &str) {
     if let Some(time) = &attributes.custom_time {
         insert(headers, HeaderName::from_static("x-goog-custom-time"), time);
     }
-    if let Some(Encryption::Customer { sha256, .. }) = &attributes.asked.encryption {
+    if let Some(ObjectEncryption::Customer { sha256, .. }) = &attributes.options.encryption {
         insert(headers, HeaderName::from_static("x-goog-encryption-algorithm"), "AES256");
         insert(headers, HeaderName::from_static("x-goog-encryption-key-sha256"), sha256);
     }
@@ -197,32 +198,32 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
 
 /// The range that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedRange {
     From(u64),
     Between(u64, u64),
     Last(u64),
 }
 
 /// Parses a `Range` header. If it has several ranges or another unit than bytes, it is ignored, as HTTP allows.
-fn parse_range(text: &str) -> Option<Asked> {
+fn parse_range(text: &str) -> Option<RequestedRange> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     match (first.trim(), last.trim()) {
-        ("", last) => last.parse().ok().map(Asked::Last),
-        (first, "") => first.parse().ok().map(Asked::From),
+        ("", last) => last.parse().ok().map(RequestedRange::Last),
+        (first, "") => first.parse().ok().map(RequestedRange::From),
         (first, last) => {
             let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-            (first <= last).then_some(Asked::Between(first, last))
+            (first <= last).then_some(RequestedRange::Between(first, last))
         }
     }
 }
 
-impl Asked {
+impl RequestedRange {
     /// Returns the range as byte positions in an object of this size, or `None` if the object has none of the bytes.
     fn within(&self, size: u64) -> Option<Range<u64>> {
         let range = match *self {
-            Asked::From(first) => first..size,
-            Asked::Between(first, last) => first..last.saturating_add(1).min(size),
-            Asked::Last(count) => size.saturating_sub(count)..size,
+            RequestedRange::From(first) => first..size,
+            RequestedRange::Between(first, last) => first..last.saturating_add(1).min(size),
+            RequestedRange::Last(count) => size.saturating_sub(count)..size,
         };
         (range.start < range.end).then_some(range)
     }

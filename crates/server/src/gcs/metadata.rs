@@ -4,18 +4,19 @@ use http::StatusCode;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::answer::{Answer, Problem, empty, json};
+use super::answer::{ApiError, ApiResult, empty, json};
 use super::resource::ObjectResource;
 use super::{JsonCall, acl, conditions, describe, encryption, media};
-use crate::objects::versions::{Heir, Which};
-use crate::objects::{Attributes, Refused};
+use crate::objects::versions::{VersionSelector, VersionSuccessor};
+use crate::objects::{Attributes, StoreError};
 
-pub(super) fn get(call: &JsonCall<'_>) -> Answer {
+pub(super) fn get(call: &JsonCall<'_>) -> ApiResult {
     let precondition = conditions::in_query(&call.query)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = media::find(call.state, call.bucket, call.key, generation, &precondition)?;
-    conditions::on_etag(&call.head.headers, &object.gcs_etag())
-        .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
+    conditions::on_etag(&call.head.headers, &object.gcs_etag()).map_err(|failed| {
+        ApiError::refused_to_read(StoreError::Precondition(failed), call.bucket, call.key)
+    })?;
     let key = encryption::sent(&call.head.headers)?;
     let mut resource = ObjectResource::new(call, call.bucket, &object);
     match key {
@@ -27,13 +28,13 @@ pub(super) fn get(call: &JsonCall<'_>) -> Answer {
 
 /// Handles PATCH, which changes the fields that it names, and PUT (`update`), which replaces all fields that can be
 /// changed.
-pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
+pub(super) async fn patch(mut call: JsonCall<'_>) -> ApiResult {
     let change = call.json_body().await?;
     let precondition = conditions::in_query(&call.query)?;
     let which = version(&call)?;
     let replaces = call.head.method == http::Method::PUT;
     let present = call.state.objects.find_version(call.bucket, call.key, which);
-    let present = present.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    let present = present.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
     let list = acl::in_query(&call, "predefinedAcl")?;
     custom_time_goes_on(present.attributes.custom_time.as_deref(), &change, replaces)?;
     let object = call
@@ -44,28 +45,35 @@ pub(super) async fn patch(mut call: JsonCall<'_>) -> Answer {
                 // A PUT removes holds and retentions only if it names them, so keep the present ones.
                 let kept = Attributes {
                     storage_class: attributes.storage_class.take(),
-                    asked: attributes.asked.clone(),
+                    options: attributes.options.clone(),
                     ..Default::default()
                 };
                 *attributes = kept;
             }
             if list.is_some() {
-                attributes.asked.acl = list;
+                attributes.options.acl = list;
             }
             describe(&call, attributes, &change)
         })
-        .map_err(|refused| Problem::refused(refused, call.bucket, call.key))??;
+        .map_err(|refused| ApiError::refused(refused, call.bucket, call.key))??;
     Ok(json(StatusCode::OK, &ObjectResource::new(&call, call.bucket, &object)))
 }
 
-pub(super) fn delete(call: &JsonCall<'_>) -> Answer {
+pub(super) fn delete(call: &JsonCall<'_>) -> ApiResult {
     let precondition = conditions::in_query(&call.query)?;
     let objects = &call.state.objects;
     let deleted = match version(call)? {
-        Which::Live => objects.delete(call.bucket, call.key, &precondition),
-        which => objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false),
+        VersionSelector::Live => objects.delete(call.bucket, call.key, &precondition),
+        which => objects.delete_version(
+            call.bucket,
+            call.key,
+            which,
+            VersionSuccessor::Nobody,
+            &precondition,
+            false,
+        ),
     };
-    deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    deleted.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
@@ -75,12 +83,12 @@ fn custom_time_goes_on(
     present: Option<&str>,
     change: &serde_json::Value,
     replaces: bool,
-) -> Result<(), Problem> {
+) -> Result<(), ApiError> {
     let moment = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
     let new = match change.get("customTime") {
         Some(serde_json::Value::String(text)) => Some(
             moment(text)
-                .ok_or_else(|| Problem::invalid(format!("Invalid value for customTime: '{text}'")))?,
+                .ok_or_else(|| ApiError::invalid(format!("Invalid value for customTime: '{text}'")))?,
         ),
         Some(_) => None,
         None if replaces => None,
@@ -88,17 +96,17 @@ fn custom_time_goes_on(
     };
     match (present.and_then(moment), new) {
         (Some(old), Some(new)) if new < old => {
-            Err(Problem::invalid("Custom time can't be set to a time before the present one."))
+            Err(ApiError::invalid("Custom time can't be set to a time before the present one."))
         }
-        (Some(_), None) => Err(Problem::invalid("Custom time can't be removed once it is set.")),
+        (Some(_), None) => Err(ApiError::invalid("Custom time can't be removed once it is set.")),
         _ => Ok(()),
     }
 }
 
 /// Reads the version in the URL. For a version that doesn't exist, the answer is 404 and not 412.
-fn version(call: &JsonCall<'_>) -> Result<Which, Problem> {
+fn version(call: &JsonCall<'_>) -> Result<VersionSelector, ApiError> {
     let generation = conditions::number("generation", call.query.value("generation"))?;
-    Ok(generation.map_or(Which::Live, Which::Generation))
+    Ok(generation.map_or(VersionSelector::Live, VersionSelector::Generation))
 }
 
 #[cfg(test)]

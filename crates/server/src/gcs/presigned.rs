@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 use http::header::HOST;
 use http::request::Parts;
 
-use super::answer::Problem;
+use super::answer::ApiError;
 use crate::iso8601::basic;
 use crate::query::Query;
 
 /// Returns an error if a URL has expired or is malformed, or if the request lacks one of its signed headers.
-pub(super) fn check(head: &Parts, query: &Query, now: SystemTime) -> Result<(), Problem> {
+pub(super) fn check(head: &Parts, query: &Query, now: SystemTime) -> Result<(), ApiError> {
     if !query.is_signed_by_google() {
         return Ok(());
     }
@@ -37,7 +37,7 @@ pub(super) fn check(head: &Parts, query: &Query, now: SystemTime) -> Result<(), 
         return Err(malformed("X-Goog-Signature", "not in hexadecimal"));
     }
     if now > signed_at + Duration::from_secs(expires_s) {
-        return Err(Problem::expired_token());
+        return Err(ApiError::expired_token());
     }
     let names: Vec<&str> = text("X-Goog-SignedHeaders")?.split(';').collect();
     if !names.contains(&HOST.as_str()) {
@@ -51,8 +51,8 @@ pub(super) fn check(head: &Parts, query: &Query, now: SystemTime) -> Result<(), 
     }
 }
 
-fn malformed(name: &str, why: &str) -> Problem {
-    Problem::malformed_signature(format!("Your request has a malformed header. {name}: {why}"))
+fn malformed(name: &str, why: &str) -> ApiError {
+    ApiError::malformed_signature(format!("Your request has a malformed header. {name}: {why}"))
 }
 
 #[cfg(test)]

@@ -13,49 +13,49 @@ const EPILOGUE_BYTES_MAX: usize = 16;
 /// them. The media isn't changed in either case. It ends before the line break in front of the closing boundary line.
 /// This line break must be of the same kind as the one at the end of the boundary line before the media part.
 #[derive(Debug)]
-pub(crate) struct Related {
+pub(crate) struct RelatedParser {
     /// `--`, followed by the boundary.
     dashes: Vec<u8>,
     head: Vec<u8>,
     /// The head is parsed again only when it has this length. Otherwise a body that arrives byte by byte would be
     /// parsed again for each byte.
     look_at: usize,
-    found: Option<Found>,
+    found: Option<RelatedParts>,
     tail: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Found {
-    head: Head,
+struct RelatedParts {
+    head: RelatedHead,
     /// The end of the media: a line break, the dashes, the boundary and two more dashes.
     closing: Vec<u8>,
 }
 
 /// The part of the body before the media.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct RelatedHead {
     pub(crate) metadata: Vec<u8>,
     pub(crate) media_type: Option<String>,
 }
 
 /// The reason why a body doesn't match its `Content-Type`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+pub(crate) struct RelatedError(pub(crate) &'static str);
 
-impl Related {
+impl RelatedParser {
     /// Returns a reader for the body of a request with this `Content-Type`.
-    pub(crate) fn new(content_type: &str) -> Result<Related, Malformed> {
+    pub(crate) fn new(content_type: &str) -> Result<RelatedParser, RelatedError> {
         let boundary =
-            boundary(content_type).ok_or(Malformed("the Content-Type has no boundary parameter"))?;
+            boundary(content_type).ok_or(RelatedError("the Content-Type has no boundary parameter"))?;
         let dashes = [b"--", boundary.as_bytes()].concat();
-        Ok(Related { dashes, head: Vec::new(), look_at: 0, found: None, tail: Vec::new() })
+        Ok(RelatedParser { dashes, head: Vec::new(), look_at: 0, found: None, tail: Vec::new() })
     }
 
     /// Reads the next bytes. `media` is called with the bytes that certainly belong to the media, and with the head.
-    pub(crate) fn push<E: From<Malformed>>(
+    pub(crate) fn push<E: From<RelatedError>>(
         &mut self,
         bytes: &[u8],
-        media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
+        media: &mut impl FnMut(&RelatedHead, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         if let Some(found) = &self.found {
             return pass(&mut self.tail, found, bytes, media);
@@ -68,9 +68,9 @@ impl Related {
         self.look(media)
     }
 
-    fn look<E: From<Malformed>>(
+    fn look<E: From<RelatedError>>(
         &mut self,
-        media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
+        media: &mut impl FnMut(&RelatedHead, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         match parse_head(&self.head, &self.dashes)? {
             Some((found, media_start)) => {
@@ -79,23 +79,24 @@ impl Related {
                 pass(&mut self.tail, found, &rest[media_start..], media)
             }
             None if self.head.len() > HEAD_BYTES_MAX => {
-                Err(Malformed("the metadata is larger than 128 KiB").into())
+                Err(RelatedError("the metadata is larger than 128 KiB").into())
             }
             None => Ok(()),
         }
     }
 
     /// Passes the rest of the media on, and checks the closing delimiter.
-    pub(crate) fn finish<E: From<Malformed>>(
+    pub(crate) fn finish<E: From<RelatedError>>(
         mut self,
-        media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
-    ) -> Result<Head, E> {
+        media: &mut impl FnMut(&RelatedHead, &[u8]) -> Result<(), E>,
+    ) -> Result<RelatedHead, E> {
         if self.found.is_none() {
             self.look(media)?;
         }
-        let Found { head, closing } = self.found.ok_or(Malformed("the body ended before the media part"))?;
+        let RelatedParts { head, closing } =
+            self.found.ok_or(RelatedError("the body ended before the media part"))?;
         let end =
-            find(&self.tail, &closing).ok_or(Malformed("the media part is not closed by its boundary"))?;
+            find(&self.tail, &closing).ok_or(RelatedError("the media part is not closed by its boundary"))?;
         media(&head, &self.tail[..end])?;
         Ok(head)
     }
@@ -103,9 +104,9 @@ impl Related {
 
 fn pass<E>(
     tail: &mut Vec<u8>,
-    found: &Found,
+    found: &RelatedParts,
     bytes: &[u8],
-    media: &mut impl FnMut(&Head, &[u8]) -> Result<(), E>,
+    media: &mut impl FnMut(&RelatedHead, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let (head, keep) = (&found.head, found.closing.len() + EPILOGUE_BYTES_MAX);
     if bytes.len() < keep {
@@ -131,7 +132,7 @@ fn pass<E>(
 
 /// Parses both part heads and the metadata, and returns the position of the media. Returns `None` if more bytes are
 /// needed.
-fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(Found, usize)>, Malformed> {
+fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(RelatedParts, usize)>, RelatedError> {
     let Some(opening) = opening(bytes, dashes)? else { return Ok(None) };
     let Some((_, metadata_head)) = rest_of_line(bytes, opening + dashes.len())? else { return Ok(None) };
     let Some(metadata_start) = after_blank_line(bytes, metadata_head) else { return Ok(None) };
@@ -139,7 +140,7 @@ fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(Found, usize)>, Mal
     let Some(metadata_end) = next_delimiter(bytes, metadata_start, dashes) else { return Ok(None) };
     let boundary_end = metadata_end + 1 + dashes.len();
     if bytes[boundary_end..].starts_with(b"--") {
-        return Err(Malformed("there is no media part"));
+        return Err(RelatedError("there is no media part"));
     }
     let Some((line_end, media_head)) = rest_of_line(bytes, boundary_end)? else { return Ok(None) };
     let Some(media_start) = after_blank_line(bytes, media_head) else { return Ok(None) };
@@ -151,11 +152,11 @@ fn parse_head(bytes: &[u8], dashes: &[u8]) -> Result<Option<(Found, usize)>, Mal
     let metadata = bytes.get(metadata_start..metadata_end).unwrap_or_default();
     let metadata = metadata.strip_suffix(b"\r").unwrap_or(metadata).to_vec();
     let closing = [line_end, dashes, b"--"].concat();
-    Ok(Some((Found { head: Head { metadata, media_type }, closing }, media_start)))
+    Ok(Some((RelatedParts { head: RelatedHead { metadata, media_type }, closing }, media_start)))
 }
 
 /// Returns the position of the first boundary line. Empty lines may precede it.
-fn opening(bytes: &[u8], dashes: &[u8]) -> Result<Option<usize>, Malformed> {
+fn opening(bytes: &[u8], dashes: &[u8]) -> Result<Option<usize>, RelatedError> {
     let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let rest = &bytes[start..];
     if rest.starts_with(dashes) {
@@ -163,19 +164,19 @@ fn opening(bytes: &[u8], dashes: &[u8]) -> Result<Option<usize>, Malformed> {
     } else if dashes.starts_with(rest) {
         Ok(None)
     } else {
-        Err(Malformed("the body does not begin with its boundary"))
+        Err(RelatedError("the body does not begin with its boundary"))
     }
 }
 
 /// Returns the line break that ends a boundary line, and the position after it. Spaces and tabs may stand before the
 /// line break.
-fn rest_of_line(bytes: &[u8], from: usize) -> Result<Option<(&'static [u8], usize)>, Malformed> {
+fn rest_of_line(bytes: &[u8], from: usize) -> Result<Option<(&'static [u8], usize)>, RelatedError> {
     let blanks = bytes[from..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     match &bytes[from + blanks..] {
         [b'\n', ..] => Ok(Some((b"\n", from + blanks + 1))),
         [b'\r', b'\n', ..] => Ok(Some((b"\r\n", from + blanks + 2))),
         [] | [b'\r'] => Ok(None),
-        _ => Err(Malformed("there are other characters after the boundary on its line")),
+        _ => Err(RelatedError("there are other characters after the boundary on its line")),
     }
 }
 
@@ -264,12 +265,12 @@ mod tests {
         body.replace("\r\n", "\n")
     }
 
-    fn parse(body: &str, step: usize) -> Result<(Head, Vec<u8>), Malformed> {
-        let mut related = Related::new("multipart/related; boundary=\"xyz\"")?;
+    fn parse(body: &str, step: usize) -> Result<(RelatedHead, Vec<u8>), RelatedError> {
+        let mut related = RelatedParser::new("multipart/related; boundary=\"xyz\"")?;
         let mut media = Vec::new();
-        let mut sink = |_: &Head, bytes: &[u8]| {
+        let mut sink = |_: &RelatedHead, bytes: &[u8]| {
             media.extend_from_slice(bytes);
-            Ok::<(), Malformed>(())
+            Ok::<(), RelatedError>(())
         };
         for chunk in body.as_bytes().chunks(step) {
             related.push(chunk, &mut sink)?;
@@ -327,6 +328,6 @@ mod tests {
             assert!(parse(&whole[..len], 1000).is_err(), "{len}");
         }
         assert!(parse("nothing of the kind", 5).is_err());
-        assert!(Related::new("multipart/related").is_err());
+        assert!(RelatedParser::new("multipart/related").is_err());
     }
 }

@@ -8,16 +8,16 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::answer::Problem;
+use super::answer::ApiError;
 use super::bucket_fields::storage_class;
 use super::fields::Fields;
 use super::{JsonCall, acl};
 use crate::checksum::base64;
 use crate::habits::Habits;
-use crate::objects::asked::Encryption;
+use crate::objects::options::ObjectEncryption;
 use crate::objects::protection::policy_ends;
 use crate::objects::settings::RetentionPolicy;
-use crate::objects::{Attributes, Bucket, Object, Versioning};
+use crate::objects::{Attributes, Object, StoredBucket, Versioning};
 
 /// The location of a bucket whose creation named no location.
 pub(super) const LOCATION: &str = "US";
@@ -65,11 +65,11 @@ resource! {
         media_link "mediaLink": String,
         name "name": &'a str,
         bucket "bucket": &'a str,
-        generation "generation": Text,
-        metageneration "metageneration": Text,
+        generation "generation": NumberText,
+        metageneration "metageneration": NumberText,
         content_type "contentType": &'a str,
         storage_class "storageClass": &'a str,
-        size "size": Text,
+        size "size": NumberText,
         md5_hash "md5Hash": String,
         crc32c "crc32c": String,
         etag "etag": String,
@@ -85,8 +85,8 @@ resource! {
         component_count "componentCount": u32,
         metadata "metadata": &'a BTreeMap<String, String>,
         kms_key_name "kmsKeyName": &'a str,
-        customer_encryption "customerEncryption": CustomerEncryption<'a>,
-        retention "retention": Keeping,
+        customer_encryption "customerEncryption": CustomerEncryptionResource<'a>,
+        retention "retention": RetentionResource,
         temporary_hold "temporaryHold": bool,
         event_based_hold "eventBasedHold": bool,
         retention_expiration_time "retentionExpirationTime": String,
@@ -107,7 +107,7 @@ impl Wanted {
 /// The customer's key that encrypts an object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CustomerEncryption<'a> {
+struct CustomerEncryptionResource<'a> {
     encryption_algorithm: &'static str,
     key_sha256: &'a str,
 }
@@ -115,7 +115,7 @@ struct CustomerEncryption<'a> {
 /// The retention of an object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Keeping {
+struct RetentionResource {
     mode: &'static str,
     retain_until_time: String,
 }
@@ -140,7 +140,7 @@ impl<'a> ObjectResource<'a> {
         let Object { key, generation, attributes, .. } = object;
         let escaped = || utf8_percent_encode(key, SEGMENT);
         let (created, updated) = (|| rfc3339(object.created_us), || rfc3339(object.updated_us));
-        let encryption = attributes.asked.encryption.as_ref();
+        let encryption = attributes.options.encryption.as_ref();
         ObjectResource {
             kind: wanted.kind.then_some("storage#object"),
             id: wanted.id.then(|| format!("{bucket}/{key}/{generation}")),
@@ -151,11 +151,13 @@ impl<'a> ObjectResource<'a> {
             }),
             name: wanted.name.then_some(key),
             bucket: wanted.bucket.then_some(bucket),
-            generation: wanted.generation.then_some(Text(*generation)),
-            metageneration: wanted.metageneration.then_some(Text(object.metageneration)),
+            generation: wanted.generation.then_some(NumberText(*generation)),
+            metageneration: wanted.metageneration.then_some(NumberText(object.metageneration)),
             content_type: attributes.content_type.as_deref().filter(|_| wanted.content_type),
             storage_class: wanted.storage_class.then(|| object.storage_class()),
-            size: Some(object.size).filter(|size| wanted.size && (*size > 0 || habits.empty_sizes)).map(Text),
+            size: Some(object.size)
+                .filter(|size| wanted.size && (*size > 0 || habits.empty_sizes))
+                .map(NumberText),
             md5_hash: wanted.md5_hash.then(|| object.md5_base64()).flatten(),
             crc32c: wanted.crc32c.then(|| object.crc32c_base64()),
             etag: wanted.etag.then(|| object.gcs_etag()),
@@ -174,33 +176,35 @@ impl<'a> ObjectResource<'a> {
             component_count: object.components.filter(|_| wanted.component_count),
             metadata: Some(&attributes.metadata).filter(|metadata| !metadata.is_empty() && wanted.metadata),
             kms_key_name: match encryption {
-                Some(Encryption::Managed { kms_key, .. }) if wanted.kms_key_name => kms_key.as_deref(),
+                Some(ObjectEncryption::Managed { kms_key, .. }) if wanted.kms_key_name => kms_key.as_deref(),
                 _ => None,
             },
             customer_encryption: match encryption {
-                Some(Encryption::Customer { sha256, .. }) if wanted.customer_encryption => {
-                    Some(CustomerEncryption { encryption_algorithm: "AES256", key_sha256: sha256 })
+                Some(ObjectEncryption::Customer { sha256, .. }) if wanted.customer_encryption => {
+                    Some(CustomerEncryptionResource { encryption_algorithm: "AES256", key_sha256: sha256 })
                 }
                 _ => None,
             },
-            retention: attributes.asked.retention.filter(|_| wanted.retention).map(|retention| Keeping {
-                mode: if retention.strict { "Locked" } else { "Unlocked" },
-                retain_until_time: rfc3339(retention.until_us),
+            retention: attributes.options.retention.filter(|_| wanted.retention).map(|retention| {
+                RetentionResource {
+                    mode: if retention.strict { "Locked" } else { "Unlocked" },
+                    retain_until_time: rfc3339(retention.until_us),
+                }
             }),
-            temporary_hold: attributes.asked.temporary_hold.filter(|_| wanted.temporary_hold),
-            event_based_hold: attributes.asked.event_hold.filter(|_| wanted.event_based_hold),
+            temporary_hold: attributes.options.temporary_hold.filter(|_| wanted.temporary_hold),
+            event_based_hold: attributes.options.event_hold.filter(|_| wanted.event_based_hold),
             retention_expiration_time: wanted
                 .retention_expiration_time
                 .then(|| policy_ends(policy, object))
                 .flatten()
                 .map(rfc3339),
-            acl: wanted.acl.then(|| acl::of_object(attributes.asked.acl.as_deref())),
+            acl: wanted.acl.then(|| acl::of_object(attributes.options.acl.as_deref())),
         }
     }
 
     /// Removes the hashes of an object under a customer's key, because only clients with the key may see them.
     pub(crate) fn hide_hashes_of(&mut self, object: &Object) {
-        if matches!(object.attributes.asked.encryption, Some(Encryption::Customer { .. })) {
+        if matches!(object.attributes.options.encryption, Some(ObjectEncryption::Customer { .. })) {
             self.crc32c = None;
             self.md5_hash = None;
         }
@@ -208,7 +212,7 @@ impl<'a> ObjectResource<'a> {
 }
 
 /// Returns a bucket in the JSON API, with its access control lists if `is_full`.
-pub(super) fn bucket_resource(base: &str, bucket: &Bucket, is_full: bool) -> Value {
+pub(super) fn bucket_resource(base: &str, bucket: &StoredBucket, is_full: bool) -> Value {
     let name = bucket.name.as_str();
     let settings = bucket.settings();
     let location = super::buckets::location(&settings);
@@ -333,7 +337,7 @@ const APPLIED: [&str; 8] = [
 
 /// Applies a JSON resource. Fields that it names are set, `null` clears a field, and the others are kept. If a field
 /// belongs to a feature that this store lacks, the result is an error.
-pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) -> Result<(), Problem> {
+pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) -> Result<(), ApiError> {
     let is_known = |name: &str| APPLIED.contains(&name) || NOT_APPLIED.contains(&name);
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -343,7 +347,7 @@ pub(crate) fn apply(attributes: &mut Attributes, resource: &Value) -> Result<(),
     };
     let mut fields = resource.as_object().into_iter().flatten();
     if let Some((name, _)) = fields.find(|(name, value)| !is_known(name) && !is_empty(value)) {
-        return Err(Problem::not_here(name));
+        return Err(ApiError::not_here(name));
     }
     let set = |field: &mut Option<String>, name: &str| match &resource[name] {
         Value::String(text) => *field = Some(text.clone()),
@@ -385,9 +389,9 @@ pub(crate) fn rfc3339(us: u64) -> String {
 }
 
 /// A number that is written to JSON as a string.
-struct Text(u64);
+struct NumberText(u64);
 
-impl Serialize for Text {
+impl Serialize for NumberText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }

@@ -4,7 +4,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, Problem, json as answer_json};
+use super::answer::{ApiError, ApiResult, json as answer_json};
 use super::resource::{ObjectResource, rfc3339};
 use super::{JsonCall, conditions, list};
 
@@ -12,11 +12,11 @@ use super::{JsonCall, conditions, list};
 const SECONDS: std::ops::RangeInclusive<u64> = 7 * 86_400..=90 * 86_400;
 
 /// Reads the seconds in `softDeletePolicy`. Without a policy or a number in it, they are 0.
-pub(super) fn seconds(policy: &Value) -> Result<u64, Problem> {
+pub(super) fn seconds(policy: &Value) -> Result<u64, ApiError> {
     let seconds = match policy {
         Value::Null => return Ok(0),
         Value::Object(fields) => fields.get("retentionDurationSeconds").unwrap_or(&Value::Null),
-        _ => return Err(Problem::invalid("Invalid value for softDeletePolicy: an object was expected")),
+        _ => return Err(ApiError::invalid("Invalid value for softDeletePolicy: an object was expected")),
     };
     let number = match seconds {
         Value::Null => Some(0),
@@ -24,21 +24,21 @@ pub(super) fn seconds(policy: &Value) -> Result<u64, Problem> {
         other => other.as_u64(),
     };
     number.filter(|number| *number == 0 || SECONDS.contains(number)).ok_or_else(|| {
-        Problem::invalid(format!(
+        ApiError::invalid(format!(
             "Soft delete retention duration must be 0, or from 7 to 90 days in whole seconds, and not {seconds}."
         ))
     })
 }
 
 /// Lists deleted objects.
-pub(super) fn list(call: &JsonCall<'_>) -> Answer {
+pub(super) fn list(call: &JsonCall<'_>) -> ApiResult {
     let bucket = call.state.objects.bucket(call.bucket);
-    let bucket = bucket.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let bucket = bucket.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
     if bucket.settings().soft_delete_s == 0 {
-        return Err(Problem::invalid("bucket soft delete policy must be set."));
+        return Err(ApiError::invalid("bucket soft delete policy must be set."));
     }
     let listed = call.state.objects.list_deleted(call.bucket, &list::query(call)?);
-    let (page, times) = listed.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    let (page, times) = listed.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
     let items = page.objects.iter().zip(times).map(|(object, times)| {
         let resource = ObjectResource::new(call, call.bucket, object);
         let mut item = serde_json::to_value(resource).unwrap_or_default();
@@ -58,12 +58,12 @@ pub(super) fn list(call: &JsonCall<'_>) -> Answer {
 
 /// Restores a deleted object as a new generation.
 /// <https://cloud.google.com/storage/docs/json_api/v1/objects/restore>
-pub(super) fn restore(call: &JsonCall<'_>) -> Answer {
+pub(super) fn restore(call: &JsonCall<'_>) -> ApiResult {
     let generation = conditions::number("generation", call.query.value("generation"))?;
-    let generation = generation.ok_or_else(|| Problem::required("Required parameter: generation"))?;
+    let generation = generation.ok_or_else(|| ApiError::required("Required parameter: generation"))?;
     let precondition = conditions::in_query(&call.query)?;
     let restored = call.state.objects.restore_deleted(call.bucket, call.key, generation, &precondition);
-    let object = restored.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    let object = restored.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
     Ok(answer_json(StatusCode::OK, &ObjectResource::new(call, call.bucket, &object)))
 }
 

@@ -4,43 +4,43 @@ use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use serde_json::Value;
 
-use super::answer::{Answer, Problem, json};
-use super::hash::Expected;
-use super::related::{Head, Malformed, Related};
+use super::answer::{ApiError, ApiResult, json};
+use super::hash::ExpectedChecksums;
+use super::related::{RelatedError, RelatedHead, RelatedParser};
 use super::resource::ObjectResource;
 use super::{JsonCall, acl, check_name, conditions, describe, encryption};
-use crate::objects::asked::Asked;
+use crate::objects::options::ObjectOptions;
 use crate::objects::precondition::Precondition;
-use crate::objects::writer::{Writer, Written};
+use crate::objects::writer::{ContentWriter, WrittenContent};
 use crate::objects::{Attributes, NewObject, Object};
 
-impl From<Malformed> for Problem {
-    fn from(malformed: Malformed) -> Problem {
-        Problem::invalid(format!("Malformed multipart body: {}", malformed.0))
+impl From<RelatedError> for ApiError {
+    fn from(malformed: RelatedError) -> ApiError {
+        ApiError::invalid(format!("Malformed multipart body: {}", malformed.0))
     }
 }
 
-pub(super) async fn upload(call: JsonCall<'_>) -> Answer {
+pub(super) async fn upload(call: JsonCall<'_>) -> ApiResult {
     match call.query.value("uploadType") {
         Some("media") => media(call).await,
         Some("multipart") => multipart(call).await,
-        _ => Err(Problem::invalid(
+        _ => Err(ApiError::invalid(
             "Upload requests must specify an uploadType: media, multipart or resumable.",
         )),
     }
 }
 
-async fn media(mut call: JsonCall<'_>) -> Answer {
+async fn media(mut call: JsonCall<'_>) -> ApiResult {
     let key =
-        call.query.value("name").ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+        call.query.value("name").ok_or_else(|| ApiError::required("Required parameter: name"))?.to_owned();
     check_name(&key)?;
     let precondition = conditions::in_query(&call.query)?;
-    let expected = Expected::in_headers(&call.head.headers)?;
+    let expected = ExpectedChecksums::in_headers(&call.head.headers)?;
     check_bucket(&call)?;
     let mut writer = call.state.objects.writer(expected.wanted(&call.state.config), call.body.expected());
     while let Some(bytes) = call.body.next().await {
-        let bytes = bytes.map_err(Problem::interrupted)?;
-        writer.write(&bytes).map_err(|error| Problem::io(&error))?;
+        let bytes = bytes.map_err(ApiError::interrupted)?;
+        writer.write(&bytes).map_err(|error| ApiError::io(&error))?;
     }
     let written = writer.finish();
     expected.check(&written.sums)?;
@@ -52,22 +52,22 @@ async fn media(mut call: JsonCall<'_>) -> Answer {
             .value("contentEncoding")
             .map(str::to_owned)
             .or_else(|| header(CONTENT_ENCODING)),
-        asked: asked(&call)?,
+        options: options(&call)?,
         ..Default::default()
     };
     finish(&call, &key, written, attributes, &precondition)
 }
 
-async fn multipart(mut call: JsonCall<'_>) -> Answer {
+async fn multipart(mut call: JsonCall<'_>) -> ApiResult {
     let precondition = conditions::in_query(&call.query)?;
-    let in_headers = Expected::in_headers(&call.head.headers)?;
+    let in_headers = ExpectedChecksums::in_headers(&call.head.headers)?;
     check_bucket(&call)?;
     let content_type =
         call.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let mut related = Related::new(content_type)?;
+    let mut related = RelatedParser::new(content_type)?;
     let size = call.body.expected();
-    let mut upload: Option<(Value, Expected, Writer)> = None;
-    let mut take = |head: &Head, bytes: &[u8]| -> Result<(), Problem> {
+    let mut upload: Option<(Value, ExpectedChecksums, ContentWriter)> = None;
+    let mut take = |head: &RelatedHead, bytes: &[u8]| -> Result<(), ApiError> {
         let (_, _, writer) = match &mut upload {
             Some(upload) => upload,
             None => {
@@ -77,58 +77,58 @@ async fn multipart(mut call: JsonCall<'_>) -> Answer {
                 upload.insert((metadata, expected, writer))
             }
         };
-        writer.write(bytes).map_err(|error| Problem::io(&error))
+        writer.write(bytes).map_err(|error| ApiError::io(&error))
     };
     while let Some(bytes) = call.body.next().await {
-        related.push(&bytes.map_err(Problem::interrupted)?, &mut take)?;
+        related.push(&bytes.map_err(ApiError::interrupted)?, &mut take)?;
     }
     let head = related.finish(&mut take)?;
-    let (metadata, expected, writer) = upload.ok_or_else(|| Problem::invalid("the body has no media"))?;
+    let (metadata, expected, writer) = upload.ok_or_else(|| ApiError::invalid("the body has no media"))?;
     let written = writer.finish();
     expected.check(&written.sums)?;
     let key = metadata["name"].as_str().or(call.query.value("name"));
-    let key = key.ok_or_else(|| Problem::required("Required parameter: name"))?.to_owned();
+    let key = key.ok_or_else(|| ApiError::required("Required parameter: name"))?.to_owned();
     check_name(&key)?;
     let mut attributes =
-        Attributes { content_type: head.media_type, asked: asked(&call)?, ..Default::default() };
+        Attributes { content_type: head.media_type, options: options(&call)?, ..Default::default() };
     describe(&call, &mut attributes, &metadata)?;
     finish(&call, &key, written, attributes, &precondition)
 }
 
 /// Reads the encryption and access settings of an upload from query and headers.
-pub(super) fn asked(call: &JsonCall<'_>) -> Result<Asked, Problem> {
+pub(super) fn options(call: &JsonCall<'_>) -> Result<ObjectOptions, ApiError> {
     let acl = acl::in_query(call, "predefinedAcl")?;
     let kms_key = call.query.value("kmsKeyName").map(str::to_owned);
     let encryption = encryption::sent(&call.head.headers)?.or(kms_key.map(encryption::managed));
-    Ok(Asked { encryption, acl, ..Asked::default() })
+    Ok(ObjectOptions { encryption, acl, ..ObjectOptions::default() })
 }
 
 fn finish(
     call: &JsonCall<'_>,
     key: &str,
-    written: Written,
+    written: WrittenContent,
     attributes: Attributes,
     precondition: &Precondition,
-) -> Answer {
+) -> ApiResult {
     let new = NewObject { attributes, ..Default::default() };
     let stored_as = call.state.objects.commit(call.bucket, key, written, new, precondition);
-    let object = stored_as.map_err(|refused| Problem::refused(refused, call.bucket, key))?;
+    let object = stored_as.map_err(|refused| ApiError::refused(refused, call.bucket, key))?;
     Ok(stored(call, &object))
 }
 
 /// Returns an error if the bucket doesn't exist, so that the upload's body isn't read in vain.
-pub(super) fn check_bucket(call: &JsonCall<'_>) -> Result<(), Problem> {
+pub(super) fn check_bucket(call: &JsonCall<'_>) -> Result<(), ApiError> {
     let found = call.state.objects.bucket_to_write(call.bucket);
-    found.map(drop).map_err(|refused| Problem::refused(refused, call.bucket, ""))
+    found.map(drop).map_err(|refused| ApiError::refused(refused, call.bucket, ""))
 }
 
-pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Value, Problem> {
+pub(super) fn parse_metadata(bytes: &[u8]) -> Result<Value, ApiError> {
     let value: Value =
-        serde_json::from_slice(bytes).map_err(|error| Problem::parse(format!("Parse Error: {error}")))?;
+        serde_json::from_slice(bytes).map_err(|error| ApiError::parse(format!("Parse Error: {error}")))?;
     if value.is_object() {
         Ok(value)
     } else {
-        Err(Problem::parse("Parse Error: the metadata is not an object"))
+        Err(ApiError::parse("Parse Error: the metadata is not an object"))
     }
 }
 

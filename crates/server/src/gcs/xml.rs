@@ -12,25 +12,25 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
 
-use super::answer::{Answer, Problem, empty, whole};
+use super::answer::{ApiError, ApiResult, empty, whole};
 use super::bucket_fields::storage_class;
-use super::hash::Expected;
+use super::hash::ExpectedChecksums;
 use super::{check_name, conditions, encryption, media, presigned};
 use crate::body::{RequestBody, ResponseBody};
-use crate::gcs::State;
-use crate::objects::Refused;
-use crate::objects::asked::Asked;
+use crate::gcs::GcsState;
+use crate::objects::StoreError;
 use crate::objects::bucket_name::is_allowed_by_gcs;
+use crate::objects::options::ObjectOptions;
 use crate::objects::settings::BucketSettings;
-use crate::objects::versions::{Heir, Which};
-use crate::objects::writer::Written;
+use crate::objects::versions::{VersionSelector, VersionSuccessor};
+use crate::objects::writer::WrittenContent;
 use crate::objects::{Attributes, NewObject, Object, Objects};
 use crate::query::{Query, decode};
-use document::Document;
+use document::XmlDocument;
 
 /// One request of the XML API.
 struct XmlCall<'a> {
-    state: &'a State,
+    state: &'a GcsState,
     head: http::request::Parts,
     body: RequestBody,
     query: Query,
@@ -65,7 +65,7 @@ const LOCK_HEADERS: &str = "x-goog-object-lock-";
 
 /// Answers an XML API request.
 pub(crate) async fn answer(
-    state: &State,
+    state: &GcsState,
     request: Request<RequestBody>,
     query: Query,
     bucket: &str,
@@ -77,13 +77,13 @@ pub(crate) async fn answer(
     respond(call).await.unwrap_or_else(|problem| error(&problem, without_body))
 }
 
-async fn respond(call: XmlCall<'_>) -> Answer {
+async fn respond(call: XmlCall<'_>) -> ApiResult {
     presigned::check(&call.head, &call.query, SystemTime::now())?;
     let method = call.head.method.clone();
     let has = |name| call.query.has(name);
     match method {
         _ if method != Method::HEAD && NOT_HERE.into_iter().any(has) => {
-            Err(Problem::not_here(NOT_HERE.into_iter().find(|name| has(name)).unwrap_or_default()))
+            Err(ApiError::not_here(NOT_HERE.into_iter().find(|name| has(name)).unwrap_or_default()))
         }
         Method::GET if call.bucket.is_empty() => listing::buckets(&call),
         Method::GET if call.key.is_empty() && has("uploads") => multipart::list_uploads(&call),
@@ -99,22 +99,24 @@ async fn respond(call: XmlCall<'_>) -> Answer {
         Method::POST if has("uploads") => multipart::begin(&call),
         Method::POST if has("uploadId") => multipart::complete(call).await,
         Method::POST if call.head.headers.contains_key("x-goog-resumable") => {
-            Err(Problem::not_here("the XML API's resumable uploads"))
+            Err(ApiError::not_here("the XML API's resumable uploads"))
         }
-        Method::POST if call.key.is_empty() => Err(Problem::not_here("the XML API's uploads by forms")),
+        Method::POST if call.key.is_empty() => Err(ApiError::not_here("the XML API's uploads by forms")),
         Method::DELETE if has("uploadId") => multipart::abort(&call),
         Method::DELETE => delete(&call),
-        _ => Err(Problem::not_allowed()),
+        _ => Err(ApiError::not_allowed()),
     }
 }
 
-fn get(call: &XmlCall<'_>) -> Answer {
+fn get(call: &XmlCall<'_>) -> ApiResult {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let generation = conditions::number("generation", call.query.value("generation"))?;
     let object = media::find(call.state, call.bucket, call.key, generation, &precondition)?;
     conditions::on_etag(&call.head.headers, &object.etag)
         .and_then(|()| conditions::on_date(&call.head.headers, object.updated_us))
-        .map_err(|failed| Problem::refused_to_read(Refused::Precondition(failed), call.bucket, call.key))?;
+        .map_err(|failed| {
+            ApiError::refused_to_read(StoreError::Precondition(failed), call.bucket, call.key)
+        })?;
     encryption::admit(encryption::sent(&call.head.headers)?.as_ref(), &object)?;
     let mut answer = media::download(call.state, &call.head, &object, quoted(&object.etag))?;
     if call.head.method == Method::HEAD {
@@ -123,11 +125,11 @@ fn get(call: &XmlCall<'_>) -> Answer {
     Ok(answer)
 }
 
-async fn put(mut call: XmlCall<'_>) -> Answer {
+async fn put(mut call: XmlCall<'_>) -> ApiResult {
     let precondition = conditions::in_headers(&call.head.headers)?;
-    let expected = Expected::in_headers(&call.head.headers)?;
+    let expected = ExpectedChecksums::in_headers(&call.head.headers)?;
     check_name(call.key)?;
-    let refuse = |refused| Problem::refused(refused, call.bucket, call.key);
+    let refuse = |refused| ApiError::refused(refused, call.bucket, call.key);
     call.state.objects.bucket_to_write(call.bucket).map_err(refuse)?;
     let written = receive(call.state, &mut call.body, &expected).await?;
     let new = NewObject { attributes: attributes(call.state, &call.head.headers)?, ..Default::default() };
@@ -136,31 +138,31 @@ async fn put(mut call: XmlCall<'_>) -> Answer {
     Ok(stored(&object))
 }
 
-fn copy(call: &XmlCall<'_>) -> Answer {
+fn copy(call: &XmlCall<'_>) -> ApiResult {
     let header = call.head.headers.get("x-goog-copy-source").and_then(|value| value.to_str().ok());
     let source = decode(header.unwrap_or_default().trim_start_matches('/'));
     let (bucket, key) =
-        source.split_once('/').ok_or_else(|| Problem::invalid("Invalid x-goog-copy-source"))?;
+        source.split_once('/').ok_or_else(|| ApiError::invalid("Invalid x-goog-copy-source"))?;
     let generation = call.head.headers.get("x-goog-copy-source-generation");
     let generation = generation.and_then(|value| value.to_str().ok());
     let which = conditions::number("x-goog-copy-source-generation", generation)?
-        .map_or(Which::Live, Which::Generation);
+        .map_or(VersionSelector::Live, VersionSelector::Generation);
     let object = call.state.objects.find_version(bucket, key, which);
-    let object = object.map_err(|refused| Problem::refused(refused, bucket, key))?;
+    let object = object.map_err(|refused| ApiError::refused(refused, bucket, key))?;
     let replaces = call.head.headers.get("x-goog-metadata-directive").is_some_and(|value| value == "REPLACE");
     check_name(call.key)?;
     let mut own = attributes(call.state, &call.head.headers)?;
     if !replaces {
         // Encryption, access control and locks aren't copied: they come from this request.
-        own = Attributes { asked: own.asked, ..Attributes::clone(&object.attributes) };
+        own = Attributes { options: own.options, ..Attributes::clone(&object.attributes) };
     }
     let attributes = own;
     let new = NewObject { attributes, components: object.components, ..Default::default() };
     let precondition = conditions::in_headers(&call.head.headers)?;
     let written = Objects::written_from(&object);
     let copied = call.state.objects.commit(call.bucket, call.key, written, new, &precondition);
-    let copied = copied.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    let mut document = Document::open("CopyObjectResult");
+    let copied = copied.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
+    let mut document = XmlDocument::open("CopyObjectResult");
     document.element("LastModified", &super::resource::rfc3339(copied.updated_us));
     document.element("ETag", &quoted(&copied.etag));
     let mut answer = document.close();
@@ -173,48 +175,59 @@ fn copy(call: &XmlCall<'_>) -> Answer {
     Ok(answer)
 }
 
-fn delete(call: &XmlCall<'_>) -> Answer {
+fn delete(call: &XmlCall<'_>) -> ApiResult {
     let precondition = conditions::in_headers(&call.head.headers)?;
     let objects = &call.state.objects;
     let deleted = match conditions::number("generation", call.query.value("generation"))? {
         None => objects.delete(call.bucket, call.key, &precondition),
         Some(generation) => {
-            let which = Which::Generation(generation);
-            objects.delete_version(call.bucket, call.key, which, Heir::Nobody, &precondition, false)
+            let which = VersionSelector::Generation(generation);
+            objects.delete_version(
+                call.bucket,
+                call.key,
+                which,
+                VersionSuccessor::Nobody,
+                &precondition,
+                false,
+            )
         }
     };
-    deleted.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+    deleted.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-fn bucket_exists(call: &XmlCall<'_>) -> Answer {
+fn bucket_exists(call: &XmlCall<'_>) -> ApiResult {
     let found = call.state.objects.bucket(call.bucket);
-    found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    found.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::OK))
 }
 
-fn create_bucket(call: &XmlCall<'_>) -> Answer {
+fn create_bucket(call: &XmlCall<'_>) -> ApiResult {
     if !is_allowed_by_gcs(call.bucket) {
-        return Err(Problem::refused(Refused::BadBucketName, call.bucket, ""));
+        return Err(ApiError::refused(StoreError::BadBucketName, call.bucket, ""));
     }
     let settings = BucketSettings { acl: acl(call.state, &call.head.headers)?, ..BucketSettings::default() };
     let created = call.state.objects.create_bucket_with(call.bucket, settings);
-    created.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    created.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::OK))
 }
 
-fn delete_bucket(call: &XmlCall<'_>) -> Answer {
+fn delete_bucket(call: &XmlCall<'_>) -> ApiResult {
     let deleted = call.state.objects.delete_bucket(call.bucket);
-    deleted.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    deleted.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 /// Stores the bytes of a body and checks them. If the check fails, the bytes are discarded.
-async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> Result<Written, Problem> {
+async fn receive(
+    state: &GcsState,
+    body: &mut RequestBody,
+    expected: &ExpectedChecksums,
+) -> Result<WrittenContent, ApiError> {
     let mut writer = state.objects.writer(expected.wanted(&state.config), body.expected());
     while let Some(bytes) = body.next().await {
-        let bytes = bytes.map_err(Problem::interrupted)?;
-        writer.write(&bytes).map_err(|error| Problem::io(&error))?;
+        let bytes = bytes.map_err(ApiError::interrupted)?;
+        writer.write(&bytes).map_err(|error| ApiError::io(&error))?;
     }
     let written = writer.finish();
     expected.check(&written.sums)?;
@@ -222,16 +235,16 @@ async fn receive(state: &State, body: &mut RequestBody, expected: &Expected) -> 
 }
 
 /// Reads and checks the predefined access control list in the headers.
-fn acl(state: &State, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn acl(state: &GcsState, headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let acl = headers.get("x-goog-acl").and_then(|value| value.to_str().ok());
     super::acl::check(state.accept_unenforced, "x-goog-acl", acl)?;
     Ok(acl.map(str::to_owned))
 }
 
 /// Reads the attributes in the headers of a PUT, or of a request that begins a multipart upload.
-fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem> {
+fn attributes(state: &GcsState, headers: &HeaderMap) -> Result<Attributes, ApiError> {
     if let Some(name) = headers.keys().find(|name| name.as_str().starts_with(LOCK_HEADERS)) {
-        return Err(Problem::not_here(name.as_str()));
+        return Err(ApiError::not_here(name.as_str()));
     }
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     // In headers, the names of metadata are in lower case, and the values are ASCII. The JSON API accepts all
@@ -243,14 +256,14 @@ fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem>
             value
                 .to_str()
                 .map(read)
-                .map_err(|_| Problem::invalid(format!("Metadata header {name} isn't ASCII"))),
+                .map_err(|_| ApiError::invalid(format!("Metadata header {name} isn't ASCII"))),
         )
     });
     let metadata = metadata.collect::<Result<_, _>>()?;
     let class = text(HeaderName::from_static("x-goog-storage-class"));
     let kms_key = text(HeaderName::from_static("x-goog-encryption-kms-key-name"));
     let encryption = encryption::sent(headers)?.or(kms_key.map(encryption::managed));
-    let asked = Asked { encryption, acl: acl(state, headers)?, ..Asked::default() };
+    let options = ObjectOptions { encryption, acl: acl(state, headers)?, ..ObjectOptions::default() };
     Ok(Attributes {
         content_type: text(CONTENT_TYPE),
         content_encoding: text(CONTENT_ENCODING),
@@ -260,7 +273,7 @@ fn attributes(state: &State, headers: &HeaderMap) -> Result<Attributes, Problem>
         storage_class: class.as_deref().map(storage_class).transpose()?,
         custom_time: text(HeaderName::from_static("x-goog-custom-time")),
         metadata,
-        asked,
+        options,
         ..Attributes::default()
     })
 }
@@ -293,7 +306,7 @@ fn quoted(etag: &str) -> String {
     format!("\"{etag}\"")
 }
 
-fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
+fn error(problem: &ApiError, without_body: bool) -> Response<ResponseBody> {
     let held = problem.message.contains(" is under active ");
     let (code, message) = match (problem.status.as_u16(), &*problem.reason) {
         (403, "retentionPolicyNotMet") => (
@@ -311,7 +324,7 @@ fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
         answer.headers_mut().remove(CONTENT_LENGTH);
         return answer;
     }
-    let mut document = Document::open("Error");
+    let mut document = XmlDocument::open("Error");
     document.element("Code", code);
     document.element("Message", message.unwrap_or(&problem.message));
     if message.is_some() {
@@ -322,7 +335,7 @@ fn error(problem: &Problem, without_body: bool) -> Response<ResponseBody> {
     answer
 }
 
-fn code(problem: &Problem) -> &'static str {
+fn code(problem: &ApiError) -> &'static str {
     match (problem.status.as_u16(), &*problem.reason) {
         (404, _) if problem.message.contains("bucket") => "NoSuchBucket",
         (404, _) if problem.message.contains("upload") => "NoSuchUpload",
@@ -346,7 +359,7 @@ fn code(problem: &Problem) -> &'static str {
     }
 }
 
-impl Document {
+impl XmlDocument {
     fn close(self) -> Response<ResponseBody> {
         whole(StatusCode::OK, "application/xml; charset=UTF-8", self.finish())
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::Path;
-use super::window::{SEGMENT, Sent, Window};
-use super::wire::{Fate, Wire};
+use super::LinkPath;
+use super::window::{SEGMENT, SendRecord, Window};
+use super::wire::{Transit, Wire};
 
 /// If the last packet was lost and was the only one in flight, the sender waits this much longer for its
 /// acknowledgement. A receiver on Linux may delay acknowledgements for this long. If other packets were in flight too,
@@ -45,7 +45,7 @@ pub(crate) struct Flow {
 
 /// An item in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Item {
+pub(crate) enum FlowItem {
     Bytes(Bytes),
     /// The end of the stream, which travels like bytes.
     End,
@@ -53,7 +53,7 @@ pub(crate) enum Item {
 
 #[derive(Debug)]
 struct Chunk {
-    item: Item,
+    item: FlowItem,
     /// The time of arrival. `None` if the chunk was lost and hasn't been sent again yet.
     arrives: Option<Duration>,
     sent: Duration,
@@ -65,12 +65,12 @@ struct Chunk {
 #[derive(Debug)]
 struct Acknowledgement {
     at: Duration,
-    sent: Sent,
+    sent: SendRecord,
     len: usize,
 }
 
 impl Flow {
-    pub(crate) fn new(path: &Path, opens: Duration) -> Flow {
+    pub(crate) fn new(path: &LinkPath, opens: Duration) -> Flow {
         Flow {
             delay: path.delay,
             opens,
@@ -111,7 +111,7 @@ impl Flow {
     pub(crate) fn end(&mut self, now: Duration) {
         let arrives = Some(now.max(self.opens) + self.delay);
         let sending = self.sendings;
-        let chunk = Chunk { item: Item::End, arrives, sent: now, sending, was_waited_for: false };
+        let chunk = Chunk { item: FlowItem::End, arrives, sent: now, sending, was_waited_for: false };
         self.under_way.insert(self.pushed, chunk);
     }
 
@@ -142,7 +142,7 @@ impl Flow {
 
     /// Returns the next item if it has arrived by `now`. Items are delivered in the order in which they were first
     /// sent.
-    pub(crate) fn pop(&mut self, now: Duration) -> Option<Item> {
+    pub(crate) fn pop(&mut self, now: Duration) -> Option<FlowItem> {
         let first = self.under_way.first_entry()?;
         if first.get().arrives? > now {
             return None;
@@ -173,12 +173,12 @@ impl Flow {
                 return;
             }
             let Some(place) = self.again.pop_first() else { return };
-            let Some(Chunk { item: Item::Bytes(mut bytes), .. }) = self.under_way.remove(&place) else {
+            let Some(Chunk { item: FlowItem::Bytes(mut bytes), .. }) = self.under_way.remove(&place) else {
                 return;
             };
             if bytes.len() > room {
                 let (rest, at) = (bytes.split_off(room), place + room as u64);
-                let item = Item::Bytes(rest);
+                let item = FlowItem::Bytes(rest);
                 let chunk = Chunk { item, arrives: None, sent: now, sending: 0, was_waited_for: true };
                 self.under_way.insert(at, chunk);
                 self.again.insert(at);
@@ -191,7 +191,7 @@ impl Flow {
     /// were sent, the sender waits longer.
     fn finds_out(&mut self, at: Duration, place: u64) {
         let Some(chunk) = self.under_way.get_mut(&place) else { return };
-        let Item::Bytes(bytes) = &chunk.item else { return };
+        let FlowItem::Bytes(bytes) = &chunk.item else { return };
         let len = bytes.len();
         if chunk.sending == self.sendings && !chunk.was_waited_for {
             chunk.was_waited_for = true;
@@ -211,18 +211,18 @@ impl Flow {
         wire.send(now, bytes.len(), |len, fate| {
             self.sendings += 1;
             let arrives = match fate {
-                Fate::Departs(at) => {
+                Transit::Departs(at) => {
                     let arrives = at.max(opens) + self.delay;
                     let at = arrives + self.delay;
                     self.acknowledgements.push_back(Acknowledgement { at, sent, len });
                     Some(arrives)
                 }
-                Fate::Lost(known) => {
+                Transit::Lost(known) => {
                     self.lost.insert((known, place));
                     None
                 }
             };
-            let item = Item::Bytes(bytes.split_to(len));
+            let item = FlowItem::Bytes(bytes.split_to(len));
             let chunk = Chunk { item, arrives, sent: now, sending: self.sendings, was_waited_for: false };
             self.under_way.insert(place, chunk);
             place += len as u64;
@@ -235,7 +235,8 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
-    const PATH: Path = Path { delay: Duration::from_millis(10), bandwidth: None, queue: 0, loss: 0.0 };
+    const PATH: LinkPath =
+        LinkPath { delay: Duration::from_millis(10), bandwidth: None, queue: 0, loss: 0.0 };
 
     fn start() -> (Flow, Wire) {
         (Flow::new(&PATH, Duration::ZERO), Wire::new(PATH, 1))
@@ -251,7 +252,7 @@ mod tests {
         while let Some(next) = flow.next(now) {
             now = next.max(now);
             flow.advance(now, wire);
-            while let Some(Item::Bytes(bytes)) = flow.pop(now) {
+            while let Some(FlowItem::Bytes(bytes)) = flow.pop(now) {
                 arrivals.push((now, bytes.len() / SEGMENT));
             }
         }
@@ -267,7 +268,7 @@ mod tests {
         assert_eq!(flow.next(5 * MS), Some(15 * MS));
         assert_eq!(flow.pop(14 * MS), None);
         let came: Vec<_> = std::iter::from_fn(|| flow.pop(15 * MS)).collect();
-        assert!(matches!(&came[..], [Item::Bytes(_), Item::Bytes(_), Item::End]), "{came:?}");
+        assert!(matches!(&came[..], [FlowItem::Bytes(_), FlowItem::Bytes(_), FlowItem::End]), "{came:?}");
     }
 
     #[test]
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn a_lost_tail_is_resent_after_a_round_trip_and_a_lone_packet_by_timeout() {
         // A segment takes a millisecond. Two fit into the queue, and one more because of late timers.
-        let path = Path { bandwidth: Some(1000 * SEGMENT as u64), queue: 2 * SEGMENT, ..PATH };
+        let path = LinkPath { bandwidth: Some(1000 * SEGMENT as u64), queue: 2 * SEGMENT, ..PATH };
         let (mut flow, mut wire) = (Flow::new(&path, Duration::ZERO), Wire::new(path, 1));
         send(&mut flow, Duration::ZERO, 6, &mut wire);
         assert_eq!(arrivals(&mut flow, &mut wire), [(13 * MS, 3), (59 * MS, 3)]);

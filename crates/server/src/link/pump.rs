@@ -17,9 +17,9 @@ use tokio::task::JoinHandle;
 use tokio::time::Sleep;
 
 use super::clamps::{Buffers, Kernel};
-use super::flow::{Flow, Item};
+use super::flow::{Flow, FlowItem};
 use super::wire::Wire;
-use super::{Path, RECEIVE_BYTES_MAX, unsent};
+use super::{LinkPath, RECEIVE_BYTES_MAX, unsent};
 
 /// tokio's timer rounds up to whole milliseconds. Waits are shortened by half a millisecond, so that the error is zero
 /// on average.
@@ -32,7 +32,7 @@ const BUFFERS_AGE_MAX: Duration = Duration::from_millis(5);
 /// The simulated path of a server: its delay, and the two wires that its connections share.
 #[derive(Debug)]
 pub(crate) struct Link {
-    path: Path,
+    path: LinkPath,
     epoch: Instant,
     kernel: Option<Kernel>,
     inbound: Arc<Mutex<Wire>>,
@@ -42,7 +42,7 @@ pub(crate) struct Link {
 impl Link {
     /// Returns a link, or `None` if there is nothing to simulate and sockets are used directly. The random losses
     /// depend on `seed`.
-    pub(crate) fn new(path: Path, seed: u64) -> Option<Arc<Link>> {
+    pub(crate) fn new(path: LinkPath, seed: u64) -> Option<Arc<Link>> {
         if path.is_nothing() {
             return None;
         }
@@ -57,16 +57,17 @@ impl Link {
     }
 
     /// Returns a stream that puts the simulated path between the server and a socket.
-    pub(crate) fn connect(self: &Arc<Link>, socket: TcpStream) -> Delayed {
+    pub(crate) fn connect(self: &Arc<Link>, socket: TcpStream) -> DelayedStream {
         let socket = Arc::new(socket);
         // On loopback the TCP handshake takes no time. To imitate its round trip, hold back the client's first bytes
         // for that long. Meanwhile the client can do other work, as on a real path.
-        let inbound = Arc::new(Line::new(&self.path, &self.inbound, self.now() + self.path.delay * 2));
-        let outbound = Arc::new(Line::new(&self.path, &self.outbound, Duration::ZERO));
+        let inbound =
+            Arc::new(LinkDirection::new(&self.path, &self.inbound, self.now() + self.path.delay * 2));
+        let outbound = Arc::new(LinkDirection::new(&self.path, &self.outbound, Duration::ZERO));
         let receiver = tokio::spawn(receive(self.clone(), socket.clone(), inbound.clone()));
-        let client = Client::of(&socket);
+        let client = ClientSocket::of(&socket);
         tokio::spawn(send(self.clone(), socket, outbound.clone()));
-        Delayed {
+        DelayedStream {
             link: self.clone(),
             inbound,
             outbound,
@@ -91,20 +92,20 @@ impl Link {
     /// Returns the number of bytes that may be sent now, if the receiver may have at most `most` unread bytes. The
     /// second value is the time when that number may change by itself. Both are computed for the same moment. Otherwise
     /// an event between two moments would be missed, and the task would wait for ever.
-    fn room(&self, line: &Line, most: usize) -> (usize, Option<Duration>) {
+    fn room(&self, line: &LinkDirection, most: usize) -> (usize, Option<Duration>) {
         let now = self.now() + TIMER_SLACK;
         let mut flow = lock(&line.flow);
         let room = flow.room(now, most, &mut lock(&line.wire));
         (room, flow.next_room(now))
     }
 
-    fn send(&self, line: &Line, bytes: Bytes) {
+    fn send(&self, line: &LinkDirection, bytes: Bytes) {
         lock(&line.flow).send(self.now(), bytes, &mut lock(&line.wire));
         line.filled.notify_one();
     }
 
     /// Tells the simulated sender that the receiver has taken bytes.
-    fn taken(&self, line: &Line, len: usize) {
+    fn taken(&self, line: &LinkDirection, len: usize) {
         let mut flow = lock(&line.flow);
         // If it is known when there will be more room, the tasks already sleep until then. Otherwise they must be woken
         // here.
@@ -132,17 +133,17 @@ impl Link {
 
 /// The client's socket, as far as the kernel reports it.
 #[derive(Debug)]
-struct Client {
+struct ClientSocket {
     /// The client's address and the server's. `None` if the client's kernel can't be queried.
     ends: Option<(SocketAddr, SocketAddr)>,
     buffers: Option<Buffers>,
     asked: Duration,
 }
 
-impl Client {
-    fn of(socket: &TcpStream) -> Client {
+impl ClientSocket {
+    fn of(socket: &TcpStream) -> ClientSocket {
         let ends = socket.peer_addr().ok().zip(socket.local_addr().ok());
-        Client { ends, buffers: None, asked: Duration::ZERO }
+        ClientSocket { ends, buffers: None, asked: Duration::ZERO }
     }
 
     /// Returns the client's socket buffers. They are queried again if the last query was some milliseconds ago.
@@ -163,7 +164,7 @@ impl Client {
 
 /// One direction of a connection: its flow, and the notifications for the tasks at both ends.
 #[derive(Debug)]
-struct Line {
+struct LinkDirection {
     flow: Mutex<Flow>,
     /// The wire that all connections share. It is locked only while the flow is locked.
     wire: Arc<Mutex<Wire>>,
@@ -178,9 +179,9 @@ struct Line {
     reset: AtomicBool,
 }
 
-impl Line {
-    fn new(path: &Path, wire: &Arc<Mutex<Wire>>, opens: Duration) -> Line {
-        Line {
+impl LinkDirection {
+    fn new(path: &LinkPath, wire: &Arc<Mutex<Wire>>, opens: Duration) -> LinkDirection {
+        LinkDirection {
             flow: Mutex::new(Flow::new(path, opens)),
             wire: wire.clone(),
             filled: Notify::new(),
@@ -203,8 +204,8 @@ impl Line {
     }
 }
 
-async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
-    let (mut buffer, mut client) = (BytesMut::new(), Client::of(&socket));
+async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<LinkDirection>) {
+    let (mut buffer, mut client) = (BytesMut::new(), ClientSocket::of(&socket));
     loop {
         let most = client.buffers(&link).map_or(RECEIVE_BYTES_MAX, Buffers::may_send);
         let (room, next) = link.room(&line, most);
@@ -231,11 +232,11 @@ async fn receive(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
     }
 }
 
-async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
+async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<LinkDirection>) {
     loop {
         let mut bytes = match arrival(link.clone(), line.clone()).await {
-            Item::Bytes(bytes) => bytes,
-            Item::End => {
+            FlowItem::Bytes(bytes) => bytes,
+            FlowItem::End => {
                 if line.reset.load(Relaxed) {
                     unsent::sent(&socket).await;
                     // If this fails, the connection is closed with a FIN instead of a reset.
@@ -263,7 +264,7 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<Line>) {
 }
 
 /// Waits until the next item arrives. Until then, lost chunks are sent again.
-async fn arrival(link: Arc<Link>, line: Arc<Line>) -> Item {
+async fn arrival(link: Arc<Link>, line: Arc<LinkDirection>) -> FlowItem {
     loop {
         let next = lock(&line.flow).next(link.now() + TIMER_SLACK);
         match next {
@@ -282,12 +283,12 @@ async fn arrival(link: Arc<Link>, line: Arc<Line>) -> Item {
 }
 
 /// The server's end of a connection over the simulated path.
-pub(crate) struct Delayed {
+pub(crate) struct DelayedStream {
     link: Arc<Link>,
-    inbound: Arc<Line>,
-    outbound: Arc<Line>,
-    client: Client,
-    waiting: Option<Pin<Box<dyn Future<Output = Item> + Send>>>,
+    inbound: Arc<LinkDirection>,
+    outbound: Arc<LinkDirection>,
+    client: ClientSocket,
+    waiting: Option<Pin<Box<dyn Future<Output = FlowItem> + Send>>>,
     /// The timer of the wait for room, if there was no room to write.
     room: Option<Pin<Box<Sleep>>>,
     current: Bytes,
@@ -295,14 +296,14 @@ pub(crate) struct Delayed {
     receiver: JoinHandle<()>,
 }
 
-impl Delayed {
+impl DelayedStream {
     /// Makes the connection end with a reset, after the written bytes have been delivered.
     pub(crate) fn reset_at_end(&mut self) {
         self.outbound.reset.store(true, Relaxed);
     }
 }
 
-impl Drop for Delayed {
+impl Drop for DelayedStream {
     fn drop(&mut self) {
         // Written bytes are still delivered. The sending task closes the socket after the last of them.
         self.outbound.end(self.link.now());
@@ -310,7 +311,7 @@ impl Drop for Delayed {
     }
 }
 
-impl AsyncRead for Delayed {
+impl AsyncRead for DelayedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -324,11 +325,11 @@ impl AsyncRead for Delayed {
             let item = ready!(waiting.as_mut().poll(cx));
             this.waiting = None;
             match item {
-                Item::Bytes(bytes) => {
+                FlowItem::Bytes(bytes) => {
                     this.link.taken(&this.inbound, bytes.len());
                     this.current = bytes;
                 }
-                Item::End => this.ended = true,
+                FlowItem::End => this.ended = true,
             }
         }
         let len = this.current.len().min(buf.remaining());
@@ -338,7 +339,7 @@ impl AsyncRead for Delayed {
     }
 }
 
-impl AsyncWrite for Delayed {
+impl AsyncWrite for DelayedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         loop {

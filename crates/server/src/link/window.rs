@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use super::Path;
+use super::LinkPath;
 
 /// The payload of one packet in bytes: Ethernet's 1500 without headers and timestamps.
 pub(super) const SEGMENT: usize = 1448;
@@ -62,14 +62,14 @@ enum Phase {
 
 /// The state at the time when bytes were sent. Their acknowledgement needs it to compute the rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
+pub(super) struct SendRecord {
     pub(super) at: Duration,
     delivered: u64,
     delivered_at: Duration,
 }
 
 impl Window {
-    pub(super) fn new(path: &Path) -> Window {
+    pub(super) fn new(path: &LinkPath) -> Window {
         Window {
             bytes: INITIAL,
             round_trip: (2 * path.delay).max(ROUND_TRIP_MIN),
@@ -103,18 +103,18 @@ impl Window {
     }
 
     /// Records `len` bytes sent at `now`, in addition to those in flight.
-    pub(super) fn send(&mut self, now: Duration, len: usize, in_flight: usize) -> Sent {
+    pub(super) fn send(&mut self, now: Duration, len: usize, in_flight: usize) -> SendRecord {
         let takes = Duration::from_secs_f64(len as f64 / self.pace(now));
         self.paced_until = self.paced_until.max(now.saturating_sub(LATE_MAX)) + takes;
         self.used = self.used.max(in_flight + len);
         if in_flight == 0 {
             self.delivered_at = now;
         }
-        Sent { at: now, delivered: self.delivered, delivered_at: self.delivered_at }
+        SendRecord { at: now, delivered: self.delivered, delivered_at: self.delivered_at }
     }
 
     /// Records the acknowledgement of `len` bytes at `now`. `in_flight` is the number of bytes still in flight.
-    pub(super) fn acknowledged(&mut self, now: Duration, sent: Sent, len: usize, in_flight: usize) {
+    pub(super) fn acknowledged(&mut self, now: Duration, sent: SendRecord, len: usize, in_flight: usize) {
         self.delivered += len as u64;
         self.delivered_at = now;
         let took = now.saturating_sub(sent.delivered_at).max(self.round_trip);
@@ -187,8 +187,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
     const ROUND_TRIP: Duration = Duration::from_millis(20);
-    const PATH: Path =
-        Path { delay: Duration::from_millis(10), bandwidth: Some(10_000_000), queue: 0, loss: 0.0 };
+    const PATH: LinkPath =
+        LinkPath { delay: Duration::from_millis(10), bandwidth: Some(10_000_000), queue: 0, loss: 0.0 };
 
     /// Sends as much as permitted over a path of this rate in bytes per second. Returns the window at the end of each
     /// round trip.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::Path;
+use super::LinkPath;
 use super::window::SEGMENT;
 
 /// The queue may hold additional bytes, as many as the wire sends in this time. The reason is that timers may be a
@@ -13,7 +13,7 @@ const TIMER_LATE: Duration = Duration::from_millis(1);
 /// The wire of one direction. Its times are measured from any fixed moment.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    path: Path,
+    path: LinkPath,
     free_at: Duration,
     /// The number of segments until the next random loss.
     until_lost: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Wire {
 
 /// The fate of consecutive bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub(super) enum Transit {
     /// They are sent. The last of them leaves the wire at this time.
     Departs(Duration),
     /// They are lost. Their sender learns of it at this time, when the acknowledgement of bytes sent with them would
@@ -35,7 +35,7 @@ pub(super) enum Fate {
 
 impl Wire {
     /// Returns a wire. `seed` determines the random losses.
-    pub(crate) fn new(path: Path, seed: u64) -> Wire {
+    pub(crate) fn new(path: LinkPath, seed: u64) -> Wire {
         let mut wire = Wire { path, free_at: Duration::ZERO, until_lost: u64::MAX, random: seed, lost: 0 };
         wire.draw();
         wire
@@ -43,7 +43,7 @@ impl Wire {
 
     /// Sends `len` bytes at `now`. Calls `run` for each sequence of segments with the same fate, with its number of
     /// bytes.
-    pub(super) fn send(&mut self, now: Duration, len: usize, mut run: impl FnMut(usize, Fate)) {
+    pub(super) fn send(&mut self, now: Duration, len: usize, mut run: impl FnMut(usize, Transit)) {
         let mut left = len;
         while left > 0 {
             let room = self.room(now);
@@ -51,7 +51,7 @@ impl Wire {
             let (bytes, fate) = if passes > 0 {
                 self.until_lost -= passes;
                 let bytes = left.min(passes as usize * SEGMENT);
-                (bytes, Fate::Departs(self.pass(now, bytes)))
+                (bytes, Transit::Departs(self.pass(now, bytes)))
             } else {
                 let known = self.free_at.max(now) + 2 * self.path.delay;
                 // If the queue is full, all the remaining bytes are dropped.
@@ -60,7 +60,7 @@ impl Wire {
                 if room > 0 {
                     self.draw();
                 }
-                (bytes, Fate::Lost(known))
+                (bytes, Transit::Lost(known))
             };
             run(bytes, fate);
             left -= bytes;
@@ -122,9 +122,9 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
-    const PATH: Path = Path { delay: MS, bandwidth: Some(1_448_000), queue: 20 * SEGMENT, loss: 0.0 };
+    const PATH: LinkPath = LinkPath { delay: MS, bandwidth: Some(1_448_000), queue: 20 * SEGMENT, loss: 0.0 };
 
-    fn fates(wire: &mut Wire, now: Duration, segments: usize) -> Vec<(usize, Fate)> {
+    fn fates(wire: &mut Wire, now: Duration, segments: usize) -> Vec<(usize, Transit)> {
         let mut fates = Vec::new();
         wire.send(now, segments * SEGMENT, |bytes, fate| fates.push((bytes / SEGMENT, fate)));
         fates
@@ -133,12 +133,12 @@ mod tests {
     #[test]
     fn all_connections_are_served_in_turn_and_an_idle_wire_saves_nothing_up() {
         let mut wire = Wire::new(PATH, 1);
-        assert_eq!(fates(&mut wire, Duration::ZERO, 10), [(10, Fate::Departs(10 * MS))]);
+        assert_eq!(fates(&mut wire, Duration::ZERO, 10), [(10, Transit::Departs(10 * MS))]);
         // Another connection's bytes queue behind these.
-        assert_eq!(fates(&mut wire, Duration::ZERO, 5), [(5, Fate::Departs(15 * MS))]);
-        assert_eq!(fates(&mut wire, 100 * MS, 10), [(10, Fate::Departs(110 * MS))]);
-        let mut unlimited = Wire::new(Path { bandwidth: None, ..PATH }, 1);
-        assert_eq!(fates(&mut unlimited, 5 * MS, 1000), [(1000, Fate::Departs(5 * MS))]);
+        assert_eq!(fates(&mut wire, Duration::ZERO, 5), [(5, Transit::Departs(15 * MS))]);
+        assert_eq!(fates(&mut wire, 100 * MS, 10), [(10, Transit::Departs(110 * MS))]);
+        let mut unlimited = Wire::new(LinkPath { bandwidth: None, ..PATH }, 1);
+        assert_eq!(fates(&mut unlimited, 5 * MS, 1000), [(1000, Transit::Departs(5 * MS))]);
     }
 
     #[test]
@@ -147,20 +147,20 @@ mod tests {
         let sent = fates(&mut wire, Duration::ZERO, 30);
         // Twenty wait, and one more because of late timers. The sender of the others learns of it when the queue's end
         // has been acknowledged.
-        assert_eq!(sent, [(21, Fate::Departs(21 * MS)), (9, Fate::Lost(23 * MS))]);
-        assert_eq!(fates(&mut wire, 11 * MS, 30)[0], (11, Fate::Departs(32 * MS)));
-        let mut short = Wire::new(Path { queue: 0, ..PATH }, 1);
-        assert_eq!(fates(&mut short, Duration::ZERO, 2)[0], (1, Fate::Departs(MS)));
+        assert_eq!(sent, [(21, Transit::Departs(21 * MS)), (9, Transit::Lost(23 * MS))]);
+        assert_eq!(fates(&mut wire, 11 * MS, 30)[0], (11, Transit::Departs(32 * MS)));
+        let mut short = Wire::new(LinkPath { queue: 0, ..PATH }, 1);
+        assert_eq!(fates(&mut short, Duration::ZERO, 2)[0], (1, Transit::Departs(MS)));
     }
 
     #[test]
     fn packets_are_lost_by_chance_as_often_as_is_said() {
-        let mut wire = Wire::new(Path { bandwidth: None, loss: 0.01, ..PATH }, 7);
+        let mut wire = Wire::new(LinkPath { bandwidth: None, loss: 0.01, ..PATH }, 7);
         let (mut lost, mut all) = (0, 0);
         for _ in 0..1000 {
             for (segments, fate) in fates(&mut wire, Duration::ZERO, 100) {
                 all += segments;
-                lost += if matches!(fate, Fate::Lost(_)) { segments } else { 0 };
+                lost += if matches!(fate, Transit::Lost(_)) { segments } else { 0 };
             }
         }
         assert_eq!(all, 100_000);

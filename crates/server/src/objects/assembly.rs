@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::content::Content;
-use super::uploads::Part;
-use super::writer::Written;
+use super::uploads::UploadPart;
+use super::writer::WrittenContent;
 use crate::checksum::{concatenated, hex, md5};
 
 /// A part in a request that completes an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedPart {
     pub(crate) number: u32,
     /// The part's entity tag without quotes, or `None` if the client left it out.
     pub(crate) etag: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Named {
 
 /// The reason why the named parts can't form an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Misfit {
+pub(crate) enum AssemblyError {
     Empty,
     Order,
     Unknown { number: u32 },
@@ -30,24 +30,24 @@ pub(crate) enum Misfit {
 /// Returns the named parts in order, or the reason why they can't form an object. `part_size_min` applies to all parts
 /// but the last.
 pub(crate) fn select(
-    parts: &BTreeMap<u32, Arc<Part>>,
-    named: &[Named],
+    parts: &BTreeMap<u32, Arc<UploadPart>>,
+    named: &[NamedPart],
     part_size_min: u64,
-) -> Result<Vec<Arc<Part>>, Misfit> {
+) -> Result<Vec<Arc<UploadPart>>, AssemblyError> {
     if named.is_empty() {
-        return Err(Misfit::Empty);
+        return Err(AssemblyError::Empty);
     }
     if !named.is_sorted_by(|a, b| a.number < b.number) {
-        return Err(Misfit::Order);
+        return Err(AssemblyError::Order);
     }
     let mut selected = Vec::with_capacity(named.len());
     for (index, name) in named.iter().enumerate() {
         let part =
             parts.get(&name.number).filter(|part| name.etag.as_ref().is_none_or(|etag| *etag == part.etag));
-        let part = part.ok_or(Misfit::Unknown { number: name.number })?;
+        let part = part.ok_or(AssemblyError::Unknown { number: name.number })?;
         let size = part.written.sums.size;
         if index + 1 < named.len() && size < part_size_min {
-            return Err(Misfit::TooSmall { number: name.number, size });
+            return Err(AssemblyError::TooSmall { number: name.number, size });
         }
         selected.push(part.clone());
     }
@@ -55,21 +55,21 @@ pub(crate) fn select(
 }
 
 /// Checks that all parts but the last have the same size, and that the last isn't larger. Some services require that.
-pub(crate) fn equal(parts: Vec<Arc<Part>>) -> Result<Vec<Arc<Part>>, Misfit> {
-    let size = |part: &Arc<Part>| part.written.sums.size;
+pub(crate) fn equal(parts: Vec<Arc<UploadPart>>) -> Result<Vec<Arc<UploadPart>>, AssemblyError> {
+    let size = |part: &Arc<UploadPart>| part.written.sums.size;
     let first = parts.first().map_or(0, size);
     let odd = parts.iter().enumerate().find(|(index, part)| {
         let last = index + 1 == parts.len();
         if last { size(part) > first } else { size(part) != first }
     });
     match odd {
-        Some((_, part)) => Err(Misfit::Unequal { number: part.number }),
+        Some((_, part)) => Err(AssemblyError::Unequal { number: part.number }),
         None => Ok(parts),
     }
 }
 
 /// Joins the parts end to end. The result has no MD5, because an MD5 can't be combined from those of the parts.
-pub(crate) fn join(parts: &[Arc<Part>]) -> Written {
+pub(crate) fn join(parts: &[Arc<UploadPart>]) -> WrittenContent {
     let mut content = Content::default();
     let mut sums = None;
     for part in parts {
@@ -81,12 +81,12 @@ pub(crate) fn join(parts: &[Arc<Part>]) -> Written {
     }
     let mut sums = sums.unwrap_or_default();
     sums.md5 = None;
-    Written { content, sums }
+    WrittenContent { content, sums }
 }
 
 /// Returns the ETag of the object: the MD5 of the N parts' MD5s, a dash, and N. If a part's MD5 isn't known, the parts'
 /// ETags are used instead.
-pub(crate) fn etag(parts: &[Arc<Part>]) -> String {
+pub(crate) fn etag(parts: &[Arc<UploadPart>]) -> String {
     let mut digests = Vec::with_capacity(parts.len() * 16);
     for part in parts {
         match part.written.sums.md5 {
@@ -103,18 +103,19 @@ mod tests {
 
     use super::super::content::Extent;
     use super::*;
-    use crate::checksum::{Hasher, Wanted};
+    use crate::checksum::{Hasher, WantedChecksums};
 
-    fn part(number: u32, bytes: &'static [u8]) -> (u32, Arc<Part>) {
-        let mut hasher = Hasher::new(Wanted { md5_bytes_max: u64::MAX, crc64nvme: true, extra: None });
+    fn part(number: u32, bytes: &'static [u8]) -> (u32, Arc<UploadPart>) {
+        let mut hasher =
+            Hasher::new(WantedChecksums { md5_bytes_max: u64::MAX, crc64nvme: true, extra: None });
         hasher.update(bytes);
         let content = Content { extents: vec![Extent::Memory(Bytes::from_static(bytes))] };
-        let written = Written { content, sums: hasher.finish() };
-        (number, Arc::new(Part { number, etag: format!("e{number}"), written, modified_us: 0 }))
+        let written = WrittenContent { content, sums: hasher.finish() };
+        (number, Arc::new(UploadPart { number, etag: format!("e{number}"), written, modified_us: 0 }))
     }
 
-    fn named(numbers: &[u32]) -> Vec<Named> {
-        numbers.iter().map(|number| Named { number: *number, etag: Some(format!("e{number}")) }).collect()
+    fn named(numbers: &[u32]) -> Vec<NamedPart> {
+        numbers.iter().map(|number| NamedPart { number: *number, etag: Some(format!("e{number}")) }).collect()
     }
 
     #[test]
@@ -123,7 +124,7 @@ mod tests {
         let selected = select(&parts, &named(&[1, 7]), 0).unwrap();
         let whole = join(&selected);
         assert_eq!((whole.content.size(), whole.sums.size), (3, 3));
-        let mut hasher = Hasher::new(Wanted { md5_bytes_max: 0, crc64nvme: false, extra: None });
+        let mut hasher = Hasher::new(WantedChecksums { md5_bytes_max: 0, crc64nvme: false, extra: None });
         hasher.update(b"abe");
         assert_eq!(whole.sums.crc32c, hasher.finish().crc32c);
         assert!(etag(&selected).ends_with("-2"));
@@ -132,13 +133,16 @@ mod tests {
     #[test]
     fn parts_that_do_not_fit_are_refused() {
         let parts = BTreeMap::from([part(1, b"ab"), part(2, b"c")]);
-        assert_eq!(select(&parts, &[], 0).unwrap_err(), Misfit::Empty);
-        assert_eq!(select(&parts, &named(&[2, 1]), 0).unwrap_err(), Misfit::Order);
-        assert_eq!(select(&parts, &named(&[1, 1]), 0).unwrap_err(), Misfit::Order);
-        assert_eq!(select(&parts, &named(&[1, 3]), 0).unwrap_err(), Misfit::Unknown { number: 3 });
-        let wrong = [Named { number: 1, etag: Some("other".to_owned()) }];
-        assert_eq!(select(&parts, &wrong, 0).unwrap_err(), Misfit::Unknown { number: 1 });
-        assert_eq!(select(&parts, &named(&[1, 2]), 5).unwrap_err(), Misfit::TooSmall { number: 1, size: 2 });
+        assert_eq!(select(&parts, &[], 0).unwrap_err(), AssemblyError::Empty);
+        assert_eq!(select(&parts, &named(&[2, 1]), 0).unwrap_err(), AssemblyError::Order);
+        assert_eq!(select(&parts, &named(&[1, 1]), 0).unwrap_err(), AssemblyError::Order);
+        assert_eq!(select(&parts, &named(&[1, 3]), 0).unwrap_err(), AssemblyError::Unknown { number: 3 });
+        let wrong = [NamedPart { number: 1, etag: Some("other".to_owned()) }];
+        assert_eq!(select(&parts, &wrong, 0).unwrap_err(), AssemblyError::Unknown { number: 1 });
+        assert_eq!(
+            select(&parts, &named(&[1, 2]), 5).unwrap_err(),
+            AssemblyError::TooSmall { number: 1, size: 2 }
+        );
         // The last part may have any size.
         assert!(select(&parts, &named(&[2]), 5).is_ok());
     }

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use super::object::VersionState;
 use super::object::opaque_etag;
 use super::precondition::Precondition;
 use super::restore::Restore;
-use super::standing::Standing;
-use super::versions::{Heir, Keys, Step, Versioning, Which};
-use super::writer::Written;
+use super::versions::{ObjectTable, VersionSelector, VersionStep, VersionSuccessor, Versioning};
+use super::writer::WrittenContent;
 use super::{
-    Attributes, Bucket, NewObject, Object, Objects, Refused, admit, check_key, now_us, protection, write,
+    Attributes, NewObject, Object, Objects, StoreError, StoredBucket, admit, check_key, now_us, protection,
+    write,
 };
 use crate::checksum::hex;
 
 /// The result of a delete.
 #[derive(Debug, Clone)]
-pub(crate) enum Removed {
+pub(crate) enum RemovalResult {
     /// The object has been deleted.
     Gone,
     /// The object, or the named version of it, has been deleted.
@@ -31,19 +32,19 @@ impl Objects {
         &self,
         bucket: &str,
         key: &str,
-        written: Written,
+        written: WrittenContent,
         new: NewObject,
         precondition: &Precondition,
-    ) -> Result<Arc<Object>, Refused> {
+    ) -> Result<Arc<Object>, StoreError> {
         let bucket = self.bucket_to_write(bucket)?;
         check_key(key)?;
         let mut keys = write(&bucket.keys);
-        precondition.check(keys.live(key).map(|object| &**object)).map_err(Refused::Precondition)?;
+        precondition.check(keys.live(key).map(|object| &**object)).map_err(StoreError::Precondition)?;
         let mut new = new;
         let versioning = {
             let settings = bucket.settings();
-            admit(&settings, &new.attributes.asked)?;
-            settings.complete(&mut new.attributes.asked, now_us());
+            admit(&settings, &new.attributes.options)?;
+            settings.complete(&mut new.attributes.options, now_us());
             settings.versioning()
         };
         let object = self.generation(key, written, new, versioning);
@@ -66,10 +67,16 @@ impl Objects {
     }
 
     /// Returns a new generation of an object. It isn't stored under its key yet.
-    fn generation(&self, key: &str, written: Written, new: NewObject, versioning: Versioning) -> Arc<Object> {
+    fn generation(
+        &self,
+        key: &str,
+        written: WrittenContent,
+        new: NewObject,
+        versioning: Versioning,
+    ) -> Arc<Object> {
         let generation = self.next_generation();
         let now = now_us();
-        let Written { content, sums } = written;
+        let WrittenContent { content, sums } = written;
         let etag = new
             .etag
             .or_else(|| sums.md5.map(|md5| hex(&md5)))
@@ -87,7 +94,7 @@ impl Objects {
             attributes: new.attributes.shared(),
             created_us: now,
             updated_us: now,
-            standing: Standing { has_id: versioning == Versioning::Enabled, ..Standing::default() },
+            standing: VersionState { has_id: versioning == Versioning::Enabled, ..VersionState::default() },
             checksum: new.checksum,
             content,
             ..Object::empty(key, generation)
@@ -96,7 +103,7 @@ impl Objects {
 
     pub(super) fn marker(&self, key: &str, versioning: Versioning) -> Arc<Object> {
         let now = now_us();
-        let standing = Standing {
+        let standing = VersionState {
             has_id: versioning == Versioning::Enabled,
             is_delete_marker: true,
             noncurrent_us: Some(now),
@@ -110,12 +117,12 @@ impl Objects {
     /// are to be ignored.
     fn carry_out(
         &self,
-        bucket: &Bucket,
-        keys: &mut Keys,
+        bucket: &StoredBucket,
+        keys: &mut ObjectTable,
         key: &str,
-        steps: Vec<Step>,
+        steps: Vec<VersionStep>,
         bypasses: bool,
-    ) -> Result<Vec<Arc<Object>>, Refused> {
+    ) -> Result<Vec<Arc<Object>>, StoreError> {
         let deleted = permit(bucket, keys, key, &steps, bypasses)?;
         let mut gone = self.take_steps(bucket, keys, key, steps)?;
         let retention_s = bucket.settings().soft_delete_s;
@@ -126,23 +133,23 @@ impl Objects {
     /// Takes steps, first on disk and then in memory. Returns the objects that were removed.
     fn take_steps(
         &self,
-        bucket: &Bucket,
-        keys: &mut Keys,
+        bucket: &StoredBucket,
+        keys: &mut ObjectTable,
         key: &str,
-        steps: Vec<Step>,
-    ) -> Result<Vec<Arc<Object>>, Refused> {
+        steps: Vec<VersionStep>,
+    ) -> Result<Vec<Arc<Object>>, StoreError> {
         let is_hierarchical = bucket.settings().is_hierarchical;
         let mut gone = Vec::new();
         for step in steps {
             if let Some(disk) = &self.disk {
                 match &step {
-                    Step::SetAside(object) => disk.set_aside(&bucket.name, object)?,
-                    Step::Show(object) => disk.publish(&bucket.name, object)?,
-                    Step::Hide => disk.unpublish(&bucket.name, key)?,
-                    Step::Drop(generation) => disk.forget(&bucket.name, key, *generation)?,
+                    VersionStep::SetAside(object) => disk.set_aside(&bucket.name, object)?,
+                    VersionStep::Show(object) => disk.publish(&bucket.name, object)?,
+                    VersionStep::Hide => disk.unpublish(&bucket.name, key)?,
+                    VersionStep::Drop(generation) => disk.forget(&bucket.name, key, *generation)?,
                 }
             }
-            if is_hierarchical && matches!(step, Step::Show(_)) {
+            if is_hierarchical && matches!(step, VersionStep::Show(_)) {
                 bucket.folders.add_above(key, now_us());
             }
             gone.extend(keys.apply(key, step));
@@ -159,12 +166,12 @@ impl Objects {
         to: &str,
         source: &Precondition,
         destination: &Precondition,
-    ) -> Result<Arc<Object>, Refused> {
+    ) -> Result<Arc<Object>, StoreError> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
-        let old = keys.live(from).ok_or(Refused::NoObject)?;
-        source.check(Some(old)).map_err(Refused::Precondition)?;
-        destination.check(keys.live(to).map(|object| &**object)).map_err(Refused::Precondition)?;
+        let old = keys.live(from).ok_or(StoreError::NoObject)?;
+        source.check(Some(old)).map_err(StoreError::Precondition)?;
+        destination.check(keys.live(to).map(|object| &**object)).map_err(StoreError::Precondition)?;
         let (object, removed) = self.move_key(&bucket, &mut keys, from, to)?;
         drop(keys);
         self.drop_removed(removed);
@@ -174,13 +181,13 @@ impl Objects {
     /// Changes an object's key, under the lock of the keys. Also returns the removed objects.
     pub(super) fn move_key(
         &self,
-        bucket: &Bucket,
-        keys: &mut Keys,
+        bucket: &StoredBucket,
+        keys: &mut ObjectTable,
         from: &str,
         to: &str,
-    ) -> Result<(Arc<Object>, Vec<Arc<Object>>), Refused> {
+    ) -> Result<(Arc<Object>, Vec<Arc<Object>>), StoreError> {
         check_key(to)?;
-        let old = keys.live(from).cloned().ok_or(Refused::NoObject)?;
+        let old = keys.live(from).cloned().ok_or(StoreError::NoObject)?;
         let new = NewObject {
             attributes: Attributes::clone(&old.attributes),
             checksum: old.checksum.clone(),
@@ -205,30 +212,35 @@ impl Objects {
         &self,
         bucket: &str,
         key: &str,
-        which: Which,
+        which: VersionSelector,
         precondition: &Precondition,
         change: impl FnOnce(&mut Attributes) -> Result<(), E>,
-    ) -> Result<Result<Arc<Object>, E>, Refused> {
+    ) -> Result<Result<Arc<Object>, E>, StoreError> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
         let present = keys.find(key, which).filter(|object| !object.standing.is_delete_marker).cloned();
-        precondition.check(present.as_deref()).map_err(Refused::Precondition)?;
-        let mut object = Object::clone(&*present.ok_or(Refused::NoObject)?);
+        precondition.check(present.as_deref()).map_err(StoreError::Precondition)?;
+        let mut object = Object::clone(&*present.ok_or(StoreError::NoObject)?);
         if let Err(refusal) = change(Arc::make_mut(&mut object.attributes)) {
             return Ok(Err(refusal));
         }
-        admit(&bucket.settings(), &object.attributes.asked)?;
+        admit(&bucket.settings(), &object.attributes.options)?;
         object.metageneration += 1;
         object.updated_us = now_us();
         self.put_back(&bucket, &mut keys, object).map(Ok)
     }
 
     /// Replaces an object by the changed object. It stays live or noncurrent.
-    fn put_back(&self, bucket: &Bucket, keys: &mut Keys, object: Object) -> Result<Arc<Object>, Refused> {
+    fn put_back(
+        &self,
+        bucket: &StoredBucket,
+        keys: &mut ObjectTable,
+        object: Object,
+    ) -> Result<Arc<Object>, StoreError> {
         let object = Arc::new(object);
         let step = match object.standing.noncurrent_us {
-            None => Step::Show(object.clone()),
-            Some(_) => Step::SetAside(object.clone()),
+            None => VersionStep::Show(object.clone()),
+            Some(_) => VersionStep::SetAside(object.clone()),
         };
         self.carry_out(bucket, keys, &object.key, vec![step], false)?;
         Ok(object)
@@ -240,13 +252,13 @@ impl Objects {
         &self,
         bucket: &str,
         key: &str,
-        which: Which,
+        which: VersionSelector,
         decide: impl FnOnce(&Object) -> Result<(Restore, T), E>,
-    ) -> Result<Result<T, E>, Refused> {
+    ) -> Result<Result<T, E>, StoreError> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
         let present = keys.find(key, which).filter(|object| !object.standing.is_delete_marker);
-        let object = present.cloned().ok_or(Refused::NoObject)?;
+        let object = present.cloned().ok_or(StoreError::NoObject)?;
         let (restore, answer) = match decide(&object) {
             Ok(decided) => decided,
             Err(refusal) => return Ok(Err(refusal)),
@@ -261,7 +273,7 @@ impl Objects {
         bucket: &str,
         key: &str,
         precondition: &Precondition,
-    ) -> Result<Removed, Refused> {
+    ) -> Result<RemovalResult, StoreError> {
         self.delete_if(bucket, key, precondition, false, |keys| keys.live(key).is_some())
     }
 
@@ -272,7 +284,7 @@ impl Objects {
         key: &str,
         precondition: &Precondition,
         bypasses: bool,
-    ) -> Result<Removed, Refused> {
+    ) -> Result<RemovalResult, StoreError> {
         let marks = self.bucket(bucket)?.versioning() != Versioning::Off && precondition.is_none();
         self.delete_if(bucket, key, precondition, bypasses, |keys| marks || keys.live(key).is_some())
     }
@@ -283,14 +295,14 @@ impl Objects {
         key: &str,
         precondition: &Precondition,
         bypasses: bool,
-        can_be: impl FnOnce(&Keys) -> bool,
-    ) -> Result<Removed, Refused> {
+        can_be: impl FnOnce(&ObjectTable) -> bool,
+    ) -> Result<RemovalResult, StoreError> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
         if !can_be(&keys) {
-            return Err(Refused::NoObject);
+            return Err(StoreError::NoObject);
         }
-        precondition.check(keys.live(key).map(|object| &**object)).map_err(Refused::Precondition)?;
+        precondition.check(keys.live(key).map(|object| &**object)).map_err(StoreError::Precondition)?;
         let (deleted, removed) = self.delete_key(&bucket, &mut keys, key, bypasses)?;
         drop(keys);
         self.drop_removed(removed);
@@ -300,17 +312,18 @@ impl Objects {
     /// Deletes an object, under the lock of the keys. Also returns the removed objects.
     pub(super) fn delete_key(
         &self,
-        bucket: &Bucket,
-        keys: &mut Keys,
+        bucket: &StoredBucket,
+        keys: &mut ObjectTable,
         key: &str,
         bypasses: bool,
-    ) -> Result<(Removed, Vec<Arc<Object>>), Refused> {
+    ) -> Result<(RemovalResult, Vec<Arc<Object>>), StoreError> {
         let versioning = bucket.versioning();
         let marker = self.marker(key, versioning);
         let steps = keys.deleting(versioning, marker.clone(), now_us());
         let removed = self.carry_out(bucket, keys, key, steps, bypasses)?;
         bucket.deletions.note(key, now_us());
-        let deleted = if versioning == Versioning::Off { Removed::Gone } else { Removed::Marked(marker) };
+        let deleted =
+            if versioning == Versioning::Off { RemovalResult::Gone } else { RemovalResult::Marked(marker) };
         Ok((deleted, removed))
     }
 
@@ -319,54 +332,55 @@ impl Objects {
         &self,
         bucket: &str,
         key: &str,
-        which: Which,
-        heir: Heir,
+        which: VersionSelector,
+        heir: VersionSuccessor,
         precondition: &Precondition,
         bypasses: bool,
-    ) -> Result<Removed, Refused> {
+    ) -> Result<RemovalResult, StoreError> {
         let bucket = self.bucket(bucket)?;
         let mut keys = write(&bucket.keys);
-        let is_shown = |object: &&Arc<Object>| heir == Heir::Newest || !object.standing.is_delete_marker;
-        let target = keys.find(key, which).filter(is_shown).cloned().ok_or(Refused::NoObject)?;
-        precondition.check(Some(&target)).map_err(Refused::Precondition)?;
+        let is_shown =
+            |object: &&Arc<Object>| heir == VersionSuccessor::Newest || !object.standing.is_delete_marker;
+        let target = keys.find(key, which).filter(is_shown).cloned().ok_or(StoreError::NoObject)?;
+        precondition.check(Some(&target)).map_err(StoreError::Precondition)?;
         let marker = self.marker(key, Versioning::Enabled);
-        let steps = keys.removing(key, which, heir, marker).ok_or(Refused::NoObject)?;
+        let steps = keys.removing(key, which, heir, marker).ok_or(StoreError::NoObject)?;
         let removed = self.carry_out(&bucket, &mut keys, key, steps, bypasses)?;
         bucket.deletions.note(key, now_us());
         drop(keys);
         self.drop_removed(removed);
-        Ok(Removed::Version(target))
+        Ok(RemovalResult::Version(target))
     }
 }
 
 /// Returns the objects that steps would delete permanently, or an error if a hold or a retention protects an object that
 /// they would delete or replace.
 pub(super) fn permit(
-    bucket: &Bucket,
-    keys: &Keys,
+    bucket: &StoredBucket,
+    keys: &ObjectTable,
     key: &str,
-    steps: &[Step],
+    steps: &[VersionStep],
     bypasses: bool,
-) -> Result<Vec<Arc<Object>>, Refused> {
+) -> Result<Vec<Arc<Object>>, StoreError> {
     let (removed, archived) = keys.losses(key, steps);
     let (settings, now_us) = (bucket.settings(), now_us());
     let kept = removed
         .iter()
         .find_map(|object| protection::against_removal(&settings, object, bypasses, now_us))
         .or_else(|| archived.as_deref().and_then(protection::against_archival));
-    kept.map_or(Ok(removed), |kept| Err(Refused::Protected(kept)))
+    kept.map_or(Ok(removed), |kept| Err(StoreError::Protected(kept)))
 }
 
 /// Counts the bytes freed since memory was last returned to the system. Without this, the allocator of glibc would keep
 /// freed memory for itself.
 #[derive(Debug, Default)]
-pub(super) struct Freed(AtomicU64);
+pub(super) struct FreedBytes(AtomicU64);
 
 /// Memory is returned only after this many bytes were freed, because each call examines all free blocks and takes
 /// milliseconds.
 const GIVEN_BACK_BYTES_MIN: u64 = 64 << 20;
 
-impl Freed {
+impl FreedBytes {
     pub(super) fn add(&self, bytes: u64) {
         if self.is_due(bytes) {
             heap::give_back();
@@ -403,7 +417,7 @@ mod tests {
 
     #[test]
     fn memory_is_given_back_after_every_64_mib() {
-        let freed = Freed::default();
+        let freed = FreedBytes::default();
         assert!(!freed.is_due(GIVEN_BACK_BYTES_MIN - 1));
         assert!(freed.is_due(1));
         assert!(!freed.is_due(GIVEN_BACK_BYTES_MIN - 1), "it counts from nothing again");

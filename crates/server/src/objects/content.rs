@@ -103,21 +103,21 @@ impl Content {
         Content { extents }
     }
 
-    pub(crate) fn reader(self) -> Reader {
-        Reader { left: self.size(), extents: self.extents.into_iter(), open: None }
+    pub(crate) fn reader(self) -> ContentReader {
+        ContentReader { left: self.size(), extents: self.extents.into_iter(), open: None }
     }
 }
 
 /// Reads content from its beginning to its end. Reads from files block the thread, because they are short and usually
 /// come from the page cache. Moving them to another thread would cost more than it saves.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct ContentReader {
     left: u64,
     extents: std::vec::IntoIter<Extent>,
     open: Option<(File, u64)>,
 }
 
-impl Reader {
+impl ContentReader {
     /// Returns the number of bytes that haven't been read yet.
     pub(crate) fn left(&self) -> u64 {
         self.left

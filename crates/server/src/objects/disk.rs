@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 
 use super::content::{Content, DataFile, Extent};
 use super::object::Object;
-use super::sessions::{LeftSession, SessionRecord};
+use super::sessions::{LoadedSession, SessionRecord};
 use super::settings::BucketSettings;
-use super::uploads::{Part, Upload};
-use super::writer::Written;
-use crate::checksum::{Sums, hex};
+use super::uploads::{OpenUpload, UploadPart};
+use super::writer::WrittenContent;
+use crate::checksum::{ComputedChecksums, hex};
 
 /// The files of one store.
 #[derive(Debug)]
@@ -44,14 +44,14 @@ pub(crate) struct Disk {
 
 /// The unfinished uploads and sessions that an earlier run has left on disk.
 #[derive(Default)]
-pub(crate) struct Left {
-    pub(crate) buckets: Vec<Found>,
-    pub(crate) uploads: Vec<Upload>,
-    pub(crate) sessions: Vec<LeftSession>,
+pub(crate) struct LoadedUploads {
+    pub(crate) buckets: Vec<LoadedBucket>,
+    pub(crate) uploads: Vec<OpenUpload>,
+    pub(crate) sessions: Vec<LoadedSession>,
 }
 
 /// A bucket that the store on disk already has at the start.
-pub(crate) struct Found {
+pub(crate) struct LoadedBucket {
     pub(crate) name: String,
     pub(crate) created_us: u64,
     pub(crate) settings: BucketSettings,
@@ -67,13 +67,13 @@ struct BucketRecord {
 }
 
 #[derive(Serialize)]
-struct ObjectRecord<'a> {
+struct SavedObject<'a> {
     object: &'a Object,
     extents: Vec<ExtentRecord>,
 }
 
 #[derive(Deserialize)]
-struct OwnedObjectRecord {
+struct LoadedObject {
     object: Object,
     extents: Vec<ExtentRecord>,
 }
@@ -83,7 +83,7 @@ struct PartRecord {
     number: u32,
     etag: String,
     modified_us: u64,
-    sums: Sums,
+    sums: ComputedChecksums,
     extents: Vec<ExtentRecord>,
 }
 
@@ -96,7 +96,11 @@ struct ExtentRecord {
 
 impl Disk {
     /// Opens or creates the folder, and reads its content.
-    pub(crate) fn open(root: &Path, now_us: u64, report: Option<fn(&str)>) -> io::Result<(Disk, Left)> {
+    pub(crate) fn open(
+        root: &Path,
+        now_us: u64,
+        report: Option<fn(&str)>,
+    ) -> io::Result<(Disk, LoadedUploads)> {
         if let Some(other) = other_entry(root)? {
             let message = format!(
                 "the folder contains {other}, so it isn't a store; use an empty folder or the folder of a store"
@@ -114,7 +118,7 @@ impl Disk {
             is_full: AtomicBool::new(false),
         };
         let files = disk.data_files()?;
-        let mut left = Left::default();
+        let mut left = LoadedUploads::default();
         for entry in fs::read_dir(root.join("buckets"))? {
             let entry = entry?;
             if let (true, Ok(name)) = (entry.file_type()?.is_dir(), entry.file_name().into_string()) {
@@ -182,7 +186,7 @@ impl Disk {
     }
 
     fn write_record(&self, path: &Path, object: &Object) -> io::Result<()> {
-        let record = ObjectRecord { object, extents: recorded(&object.content) };
+        let record = SavedObject { object, extents: recorded(&object.content) };
         self.replace(path, &serde_json::to_vec(&record)?)
     }
 
@@ -212,10 +216,11 @@ impl Disk {
         Ok(files)
     }
 
-    fn read_bucket(&self, name: String, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Found> {
+    fn read_bucket(&self, name: String, files: &HashMap<String, Arc<DataFile>>) -> io::Result<LoadedBucket> {
         let folder = self.bucket(&name);
         let settings = BucketSettings::default();
-        let mut found = Found { name, created_us: 0, settings, objects: Vec::new(), noncurrent: Vec::new() };
+        let mut found =
+            LoadedBucket { name, created_us: 0, settings, objects: Vec::new(), noncurrent: Vec::new() };
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
             match path.file_name().and_then(|name| name.to_str()) {
@@ -224,7 +229,7 @@ impl Disk {
                     (found.created_us, found.settings) = (record.created_us, record.settings);
                 }
                 Some(name) if name.ends_with(".json") => {
-                    let record: OwnedObjectRecord = serde_json::from_slice(&fs::read(&path)?)?;
+                    let record: LoadedObject = serde_json::from_slice(&fs::read(&path)?)?;
                     let mut object = record.object;
                     object.content = content(&path, record.extents, files)?;
                     match object.standing.noncurrent_us {
@@ -241,14 +246,14 @@ impl Disk {
     }
 
     /// Saves a new upload.
-    pub(crate) fn begin_upload(&self, upload: &Upload) -> io::Result<()> {
+    pub(crate) fn begin_upload(&self, upload: &OpenUpload) -> io::Result<()> {
         let folder = self.upload(&upload.id);
         fs::create_dir_all(&folder)?;
         self.replace(&folder.join("upload.json"), &serde_json::to_vec(upload)?)
     }
 
     /// Saves a part of an upload.
-    pub(crate) fn keep_part(&self, id: &str, part: &Part) -> io::Result<()> {
+    pub(crate) fn keep_part(&self, id: &str, part: &UploadPart) -> io::Result<()> {
         let record = PartRecord {
             number: part.number,
             etag: part.etag.clone(),
@@ -265,7 +270,7 @@ impl Disk {
         fs::remove_dir_all(self.upload(id))
     }
 
-    fn read_uploads(&self, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Vec<Upload>> {
+    fn read_uploads(&self, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Vec<OpenUpload>> {
         let mut uploads = Vec::new();
         for entry in fs::read_dir(self.root.join("uploads"))? {
             let folder = entry?.path();
@@ -275,7 +280,7 @@ impl Disk {
                 fs::remove_dir_all(&folder)?;
                 continue;
             };
-            let upload: Upload = serde_json::from_slice(&text)?;
+            let upload: OpenUpload = serde_json::from_slice(&text)?;
             for entry in fs::read_dir(&folder)? {
                 let path = entry?.path();
                 let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
@@ -284,8 +289,8 @@ impl Disk {
                 }
                 let PartRecord { number, etag, modified_us, sums, extents } =
                     serde_json::from_slice(&fs::read(&path)?)?;
-                let written = Written { content: content(&path, extents, files)?, sums };
-                upload.parts().insert(number, Arc::new(Part { number, etag, written, modified_us }));
+                let written = WrittenContent { content: content(&path, extents, files)?, sums };
+                upload.parts().insert(number, Arc::new(UploadPart { number, etag, written, modified_us }));
             }
             uploads.push(upload);
         }
@@ -302,7 +307,7 @@ impl Disk {
         fs::remove_file(self.session(id))
     }
 
-    fn read_sessions(&self, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Vec<LeftSession>> {
+    fn read_sessions(&self, files: &HashMap<String, Arc<DataFile>>) -> io::Result<Vec<LoadedSession>> {
         let mut sessions = Vec::new();
         for entry in fs::read_dir(self.root.join("sessions"))? {
             let path = entry?.path();
@@ -316,7 +321,7 @@ impl Disk {
             match data.map(|name| files.get(&name).cloned()) {
                 // The session's data file no longer exists, so the server was interrupted while the session ended.
                 Some(None) => fs::remove_file(&path)?,
-                data => sessions.push(LeftSession { id, data: data.flatten(), said }),
+                data => sessions.push(LoadedSession { id, data: data.flatten(), said }),
             }
         }
         Ok(sessions)
@@ -324,7 +329,7 @@ impl Disk {
 
     /// Removes noncurrent versions that are not older than the live object. They belong to a change that was
     /// interrupted before it replaced the live object.
-    fn undo_interrupted(&self, found: &mut Found) -> io::Result<()> {
+    fn undo_interrupted(&self, found: &mut LoadedBucket) -> io::Result<()> {
         let live: HashMap<&str, u64> =
             found.objects.iter().map(|object| (object.key.as_str(), object.generation)).collect();
         let is_of_one = |object: &Object| {

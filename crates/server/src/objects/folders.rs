@@ -7,8 +7,8 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::changes::permit;
-use super::versions::Keys;
-use super::{Bucket, Objects, Refused, check_key, now_us, read, write};
+use super::versions::ObjectTable;
+use super::{Objects, StoreError, StoredBucket, check_key, now_us, read, write};
 
 /// The folders of one bucket, with the times of their creation. Their names end in a slash. Whoever changes them for a
 /// key holds the lock of the bucket's keys.
@@ -17,7 +17,7 @@ pub(crate) struct FolderTable(Mutex<BTreeMap<String, u64>>);
 
 /// The reason why a call on a folder was refused.
 #[derive(Debug)]
-pub(crate) enum FolderRefused {
+pub(crate) enum FolderError {
     /// The bucket has no hierarchical namespace.
     Flat,
     NoFolder,
@@ -27,18 +27,18 @@ pub(crate) enum FolderRefused {
     NotEmpty,
     /// The destination of a rename is inside its source.
     Inside,
-    Store(Refused),
+    Store(StoreError),
 }
 
-impl From<Refused> for FolderRefused {
-    fn from(refused: Refused) -> FolderRefused {
-        FolderRefused::Store(refused)
+impl From<StoreError> for FolderError {
+    fn from(refused: StoreError) -> FolderError {
+        FolderError::Store(refused)
     }
 }
 
 impl FolderTable {
     /// Adds the folders of all live objects.
-    pub(super) fn add_all(&self, keys: &Keys) {
+    pub(super) fn add_all(&self, keys: &ObjectTable) {
         for object in keys.live.values() {
             self.add_above(&object.key, object.created_us);
         }
@@ -60,23 +60,23 @@ impl FolderTable {
 
 impl Objects {
     /// Returns the bucket if it has a hierarchical namespace.
-    pub(crate) fn bucket_with_folders(&self, bucket: &str) -> Result<Arc<Bucket>, FolderRefused> {
+    pub(crate) fn bucket_with_folders(&self, bucket: &str) -> Result<Arc<StoredBucket>, FolderError> {
         let bucket = self.bucket(bucket)?;
-        if bucket.settings().is_hierarchical { Ok(bucket) } else { Err(FolderRefused::Flat) }
+        if bucket.settings().is_hierarchical { Ok(bucket) } else { Err(FolderError::Flat) }
     }
 
     /// Returns the folders whose names begin with a prefix, in order, with the times of their creation.
-    pub(crate) fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, u64)>, FolderRefused> {
+    pub(crate) fn folders(&self, bucket: &str, prefix: &str) -> Result<Vec<(String, u64)>, FolderError> {
         let bucket = self.bucket_with_folders(bucket)?;
         let map = bucket.folders.map();
         Ok(below(&map, prefix).map(|(name, created_us)| (name.clone(), *created_us)).collect())
     }
 
     /// Returns the time when a folder was created.
-    pub(crate) fn folder(&self, bucket: &str, name: &str) -> Result<u64, FolderRefused> {
+    pub(crate) fn folder(&self, bucket: &str, name: &str) -> Result<u64, FolderError> {
         let bucket = self.bucket_with_folders(bucket)?;
         let created_us = bucket.folders.map().get(name).copied();
-        created_us.ok_or(FolderRefused::NoFolder)
+        created_us.ok_or(FolderError::NoFolder)
     }
 
     /// Creates a folder. If its parents don't exist, `recursive` decides whether they are created or it is refused.
@@ -85,15 +85,15 @@ impl Objects {
         bucket: &str,
         name: &str,
         recursive: bool,
-    ) -> Result<u64, FolderRefused> {
+    ) -> Result<u64, FolderError> {
         let bucket = self.bucket_with_folders(bucket)?;
         check_key(name)?;
         let mut map = bucket.folders.map();
         if map.contains_key(name) {
-            return Err(FolderRefused::Exists);
+            return Err(FolderError::Exists);
         }
         if !recursive && !has_parent(&map, name) {
-            return Err(FolderRefused::NoParent);
+            return Err(FolderError::NoParent);
         }
         let created_us = now_us();
         add_above(&mut map, name, created_us);
@@ -101,26 +101,26 @@ impl Objects {
     }
 
     /// Deletes a folder that holds nothing.
-    pub(crate) fn delete_folder(&self, bucket: &str, name: &str) -> Result<(), FolderRefused> {
+    pub(crate) fn delete_folder(&self, bucket: &str, name: &str) -> Result<(), FolderError> {
         let bucket = self.bucket_with_folders(bucket)?;
         let keys = read(&bucket.keys);
         let mut map = bucket.folders.map();
         if !map.contains_key(name) {
-            return Err(FolderRefused::NoFolder);
+            return Err(FolderError::NoFolder);
         }
         if keys_below(&keys, name).next().is_some() || below(&map, name).nth(1).is_some() {
-            return Err(FolderRefused::NotEmpty);
+            return Err(FolderError::NotEmpty);
         }
         map.remove(name);
         Ok(())
     }
 
     /// Deletes a folder and everything below it.
-    pub(crate) fn delete_folder_recursively(&self, bucket: &str, name: &str) -> Result<(), FolderRefused> {
+    pub(crate) fn delete_folder_recursively(&self, bucket: &str, name: &str) -> Result<(), FolderError> {
         let bucket = self.bucket_with_folders(bucket)?;
         let mut keys = write(&bucket.keys);
         if !bucket.folders.map().contains_key(name) {
-            return Err(FolderRefused::NoFolder);
+            return Err(FolderError::NoFolder);
         }
         let mut removed = Vec::new();
         for key in keys_below(&keys, name).collect::<Vec<_>>() {
@@ -134,21 +134,21 @@ impl Objects {
 
     /// Renames a folder and everything below it in one step. If a hold or a retention protects an object there, nothing
     /// changes.
-    pub(crate) fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<(), FolderRefused> {
+    pub(crate) fn rename_folder(&self, bucket: &str, from: &str, to: &str) -> Result<(), FolderError> {
         let bucket = self.bucket_with_folders(bucket)?;
         let mut keys = write(&bucket.keys);
         let map = bucket.folders.map();
         if !map.contains_key(from) {
-            return Err(FolderRefused::NoFolder);
+            return Err(FolderError::NoFolder);
         }
         if to.starts_with(from) {
-            return Err(FolderRefused::Inside);
+            return Err(FolderError::Inside);
         }
         if map.contains_key(to) {
-            return Err(FolderRefused::Exists);
+            return Err(FolderError::Exists);
         }
         if !has_parent(&map, to) {
-            return Err(FolderRefused::NoParent);
+            return Err(FolderError::NoParent);
         }
         let names: Vec<String> = below(&map, from).map(|(name, _)| name.clone()).collect();
         drop(map);
@@ -199,7 +199,7 @@ fn below<'a>(map: &'a BTreeMap<String, u64>, prefix: &'a str) -> impl Iterator<I
 }
 
 /// Returns the keys of the live objects below a folder.
-fn keys_below<'a>(keys: &'a Keys, folder: &'a str) -> impl Iterator<Item = String> + 'a {
+fn keys_below<'a>(keys: &'a ObjectTable, folder: &'a str) -> impl Iterator<Item = String> + 'a {
     let from = (Bound::Included(folder.as_bytes()), Bound::Unbounded);
     let live = keys.live.range::<[u8], _>(from).map(|(_, object)| object);
     live.take_while(move |object| object.key.starts_with(folder)).map(|object| object.key.clone())

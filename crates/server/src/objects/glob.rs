@@ -7,7 +7,7 @@ const ALTERNATIVES_MAX: usize = 256;
 
 /// A pattern, expanded into the alternatives of its braces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glob(Vec<Vec<PatternToken>>);
+pub(crate) struct MatchGlob(Vec<Vec<PatternToken>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PatternToken {
@@ -22,14 +22,14 @@ enum PatternToken {
     Class(Vec<(char, char)>, bool),
 }
 
-impl Glob {
+impl MatchGlob {
     /// Parses a pattern. Returns `None` if a bracket or brace isn't closed, or if there are too many alternatives.
-    pub(crate) fn new(pattern: &str) -> Option<Glob> {
+    pub(crate) fn new(pattern: &str) -> Option<MatchGlob> {
         if pattern.matches('{').count() > ALTERNATIVES_MAX {
             return None;
         }
         let plain = expand(pattern)?;
-        plain.iter().map(|pattern| tokens(pattern)).collect::<Option<Vec<_>>>().map(Glob)
+        plain.iter().map(|pattern| tokens(pattern)).collect::<Option<Vec<_>>>().map(MatchGlob)
     }
 
     pub(crate) fn matches(&self, key: &str) -> bool {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, key: &str) -> bool {
-        Glob::new(pattern).unwrap().matches(key)
+        MatchGlob::new(pattern).unwrap().matches(key)
     }
 
     #[test]
@@ -183,9 +183,9 @@ mod tests {
     #[test]
     fn what_is_no_pattern_is_refused() {
         for pattern in ["[a", "{a,b", "a\\"] {
-            assert_eq!(Glob::new(pattern), None, "{pattern}");
+            assert_eq!(MatchGlob::new(pattern), None, "{pattern}");
         }
-        assert_eq!(Glob::new(&"{a,b}".repeat(9)), None, "too many alternatives");
-        assert_eq!(Glob::new(&"{a}".repeat(300)), None, "too many braces");
+        assert_eq!(MatchGlob::new(&"{a,b}".repeat(9)), None, "too many alternatives");
+        assert_eq!(MatchGlob::new(&"{a}".repeat(300)), None, "too many braces");
     }
 }

@@ -3,13 +3,13 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::glob::Glob;
+use super::glob::MatchGlob;
 use super::object::Object;
-use super::versions::{Index, Keys};
+use super::versions::{Index, ObjectTable};
 
 /// The parameters of a listing.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query {
+pub(crate) struct ListingQuery {
     pub(crate) prefix: String,
     /// The delimiter of common prefixes. If it is empty, there is no delimiter.
     pub(crate) delimiter: String,
@@ -19,7 +19,7 @@ pub(crate) struct Query {
     /// The maximum number of objects and common prefixes together.
     pub(crate) max: usize,
     /// For GCS: if set, only keys that match this pattern are listed, and their common prefixes.
-    pub(crate) glob: Option<Glob>,
+    pub(crate) glob: Option<MatchGlob>,
     /// For GCS: if true, an object whose key equals a common prefix is listed too.
     pub(crate) include_trailing_delimiter: bool,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Order {
 
 /// One page: objects and common prefixes, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct ListingPage {
     pub(crate) objects: Vec<Arc<Object>>,
     pub(crate) prefixes: Vec<String>,
     /// The start of the next page, if there is one.
@@ -109,8 +109,8 @@ fn successor(prefix: &str) -> Option<Vec<u8>> {
 }
 
 /// Lists one page.
-pub(crate) fn page(index: &Index, query: &Query) -> Page {
-    let mut page = Page::default();
+pub(crate) fn page(index: &Index, query: &ListingQuery) -> ListingPage {
+    let mut page = ListingPage::default();
     let prefix = query.prefix.as_bytes();
     let mut at = query.from.bound();
     let before_prefix = match &at {
@@ -159,8 +159,8 @@ pub(crate) fn page(index: &Index, query: &Query) -> Page {
 }
 
 /// Lists one page of all versions, key by key. The versions of a key are in the requested order.
-pub(crate) fn page_of_versions(keys: &Keys, query: &Query, order: Order) -> Page {
-    let mut page = Page::default();
+pub(crate) fn page_of_versions(keys: &ObjectTable, query: &ListingQuery, order: Order) -> ListingPage {
+    let mut page = ListingPage::default();
     let prefix = query.prefix.as_bytes();
     let mut at = query.from.bound();
     if let Bound::Unbounded = at {
@@ -185,7 +185,7 @@ pub(crate) fn page_of_versions(keys: &Keys, query: &Query, order: Order) -> Page
         if !key.starts_with(prefix) || ended {
             return page;
         }
-        let is_full = |page: &Page| page.objects.len() + page.prefixes.len() >= query.max;
+        let is_full = |page: &ListingPage| page.objects.len() + page.prefixes.len() >= query.max;
         let next = Bound::Excluded(key.to_vec());
         let all = keys.noncurrent.get(key).into_iter().flatten().chain(keys.live.get(key));
         let mut versions: Vec<_> = all
@@ -244,7 +244,7 @@ fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 }
 
 /// Returns the common prefix of a key: up to and including the first delimiter after the requested prefix.
-fn fold<'a>(key: &'a str, query: &Query) -> Option<&'a str> {
+fn fold<'a>(key: &'a str, query: &ListingQuery) -> Option<&'a str> {
     if query.delimiter.is_empty() {
         return None;
     }
@@ -266,12 +266,17 @@ mod tests {
             .collect()
     }
 
-    fn keys(page: &Page) -> Vec<&str> {
+    fn keys(page: &ListingPage) -> Vec<&str> {
         page.objects.iter().map(|object| object.key.as_str()).collect()
     }
 
-    fn query(prefix: &str, delimiter: &str) -> Query {
-        Query { prefix: prefix.to_owned(), delimiter: delimiter.to_owned(), max: 1000, ..Default::default() }
+    fn query(prefix: &str, delimiter: &str) -> ListingQuery {
+        ListingQuery {
+            prefix: prefix.to_owned(),
+            delimiter: delimiter.to_owned(),
+            max: 1000,
+            ..Default::default()
+        }
     }
 
     #[test]
@@ -288,7 +293,7 @@ mod tests {
     #[test]
     fn pages_of_one_end_where_the_listing_ends() {
         let index = index(&["a", "b/1", "b/2", "c", "ä"]);
-        let mut query = Query { max: 1, ..query("", "/") };
+        let mut query = ListingQuery { max: 1, ..query("", "/") };
         let mut seen = Vec::new();
         loop {
             let found = page(&index, &query);
@@ -305,23 +310,24 @@ mod tests {
     #[test]
     fn offsets_bound_the_listing() {
         let index = index(&["a", "b", "c", "d"]);
-        let middle = Query { from: Cursor::At("b".to_owned()), end: Some("d".to_owned()), ..query("", "") };
+        let middle =
+            ListingQuery { from: Cursor::At("b".to_owned()), end: Some("d".to_owned()), ..query("", "") };
         assert_eq!(keys(&page(&index, &middle)), ["b", "c"]);
-        let after = Query { from: Cursor::After("b".to_owned()), ..query("", "") };
+        let after = ListingQuery { from: Cursor::After("b".to_owned()), ..query("", "") };
         assert_eq!(keys(&page(&index, &after)), ["c", "d"]);
     }
 
     #[test]
     fn starting_inside_a_common_prefix_still_shows_it() {
         let index = index(&["a/1", "a/2", "b"]);
-        let inside = Query { from: Cursor::After("a/1".to_owned()), ..query("", "/") };
+        let inside = ListingQuery { from: Cursor::After("a/1".to_owned()), ..query("", "/") };
         assert_eq!(page(&index, &inside).prefixes, ["a/"]);
     }
 
     #[test]
     fn the_object_named_as_the_prefix_is_listed_when_asked_for() {
         let index = index(&["a/", "a/b"]);
-        let shown = Query { include_trailing_delimiter: true, ..query("", "/") };
+        let shown = ListingQuery { include_trailing_delimiter: true, ..query("", "/") };
         assert_eq!(keys(&page(&index, &shown)), ["a/"]);
         assert!(page(&index, &query("", "/")).objects.is_empty());
     }
@@ -329,18 +335,18 @@ mod tests {
     #[test]
     fn a_pattern_lists_what_matches_and_the_prefixes_of_that() {
         let index = index(&["a.txt", "b/c.csv", "b/d.txt", "e/f.csv", "g.txt"]);
-        let glob = Some(Glob::new("**.txt").unwrap());
-        let flat = page(&index, &Query { glob: glob.clone(), ..query("", "") });
+        let glob = Some(MatchGlob::new("**.txt").unwrap());
+        let flat = page(&index, &ListingQuery { glob: glob.clone(), ..query("", "") });
         assert_eq!(keys(&flat), ["a.txt", "b/d.txt", "g.txt"]);
-        let folded = page(&index, &Query { glob: glob.clone(), ..query("", "/") });
+        let folded = page(&index, &ListingQuery { glob: glob.clone(), ..query("", "/") });
         assert_eq!((keys(&folded), &*folded.prefixes), (vec!["a.txt", "g.txt"], &["b/".to_owned()][..]));
-        let first = page(&index, &Query { glob, max: 1, ..query("", "") });
+        let first = page(&index, &ListingQuery { glob, max: 1, ..query("", "") });
         assert_eq!((keys(&first), &first.next), (vec!["a.txt"], &Some(Cursor::After("a.txt".to_owned()))));
     }
 
     #[test]
     fn versions_are_paged_within_a_key_in_either_order() {
-        let mut keys = Keys { live: index(&["a", "d/1"]), ..Keys::default() };
+        let mut keys = ObjectTable { live: index(&["a", "d/1"]), ..ObjectTable::default() };
         let version = |key, generation| Arc::new(Object::empty(key, generation));
         keys.live.insert(b"b".as_slice().into(), version("b", 30));
         keys.noncurrent.insert(b"b".as_slice().into(), vec![version("b", 10), version("b", 20)]);
@@ -348,7 +354,7 @@ mod tests {
         keys.noncurrent.insert(b"d/2".as_slice().into(), vec![version("d/2", 6)]);
         for (order, of_b) in [(Order::NewestFirst, [30, 20, 10]), (Order::OldestFirst, [10, 20, 30])] {
             for max in 1..9 {
-                let mut query = Query { max, ..query("", "/") };
+                let mut query = ListingQuery { max, ..query("", "/") };
                 let (mut seen, mut prefixes) = (Vec::new(), Vec::new());
                 loop {
                     let found = page_of_versions(&keys, &query, order);
@@ -369,6 +375,6 @@ mod tests {
 
     #[test]
     fn a_page_of_no_results_has_no_successor() {
-        assert_eq!(page(&index(&["a"]), &Query { max: 0, ..query("", "") }).next, None);
+        assert_eq!(page(&index(&["a"]), &ListingQuery { max: 0, ..query("", "") }).next, None);
     }
 }

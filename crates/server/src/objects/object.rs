@@ -5,11 +5,10 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
-use super::asked::Asked;
 use super::content::Content;
+use super::options::ObjectOptions;
 use super::restore::Restore;
-use super::standing::Standing;
-use crate::checksum::{Algorithm, Sums, base64, hex};
+use crate::checksum::{Algorithm, ComputedChecksums, base64, hex};
 
 /// The metadata that the writer of an object sets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -41,8 +40,9 @@ pub struct Attributes {
     /// User metadata.
     pub metadata: BTreeMap<String, String>,
     /// Encryption, access control, tags and locks.
-    #[serde(default)]
-    pub asked: Asked,
+    // The files of existing stores have the name `asked`.
+    #[serde(default, rename = "asked")]
+    pub options: ObjectOptions,
 }
 
 impl Attributes {
@@ -69,6 +69,17 @@ mod shared {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Attributes>, D::Error> {
         Attributes::deserialize(from).map(Attributes::shared)
     }
+}
+
+/// The state of one version of a key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionState {
+    /// True if the version was written with versioning enabled. Otherwise S3 shows its id as `null`.
+    pub has_id: bool,
+    /// True if the version is a delete marker, with which S3 records that the key was deleted.
+    pub is_delete_marker: bool,
+    /// The time when the version became noncurrent, in microseconds since 1970.
+    pub noncurrent_us: Option<u64>,
 }
 
 /// One generation of an object. It never changes: a write makes a new generation.
@@ -113,7 +124,7 @@ pub struct Object {
     pub updated_us: u64,
     /// The state of this generation among the versions of its key.
     #[serde(default)]
-    pub standing: Standing,
+    pub standing: VersionState,
     pub(crate) checksum: Option<StoredChecksum>,
     #[serde(skip)]
     pub(crate) content: Content,
@@ -148,7 +159,7 @@ impl Object {
             restore: None,
             created_us: 0,
             updated_us: 0,
-            standing: Standing::default(),
+            standing: VersionState::default(),
             checksum: None,
             content: Content::default(),
         }
@@ -175,8 +186,14 @@ impl Object {
         self.attributes.storage_class.as_deref().unwrap_or("STANDARD")
     }
 
-    pub(crate) fn sums(&self) -> Sums {
-        Sums { size: self.size, crc32c: self.crc32c, crc64nvme: self.crc64nvme, md5: self.md5, extra: None }
+    pub(crate) fn sums(&self) -> ComputedChecksums {
+        ComputedChecksums {
+            size: self.size,
+            crc32c: self.crc32c,
+            crc64nvme: self.crc64nvme,
+            md5: self.md5,
+            extra: None,
+        }
     }
 }
 

@@ -27,13 +27,13 @@ pub(crate) enum ETags {
 
 /// The kind of condition that failed. A read gets 304 if `NotMatch` failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failed {
+pub(crate) enum FailedCondition {
     Match,
     NotMatch,
 }
 
 impl Precondition {
-    pub(crate) fn check(&self, present: Option<&Object>) -> Result<(), Failed> {
+    pub(crate) fn check(&self, present: Option<&Object>) -> Result<(), FailedCondition> {
         let generation = present.map_or(0, |object| object.generation);
         let metageneration = present.map_or(0, |object| object.metageneration);
         let etag_is = |tags: &ETags| match tags {
@@ -44,12 +44,12 @@ impl Precondition {
             && self.metageneration_match.is_none_or(|wanted| wanted == metageneration)
             && self.etag_match.as_ref().is_none_or(etag_is);
         if !matches {
-            return Err(Failed::Match);
+            return Err(FailedCondition::Match);
         }
         let differs = self.generation_not_match.is_none_or(|unwanted| unwanted != generation)
             && self.metageneration_not_match.is_none_or(|unwanted| unwanted != metageneration)
             && !self.etag_none_match.as_ref().is_some_and(etag_is);
-        if differs { Ok(()) } else { Err(Failed::NotMatch) }
+        if differs { Ok(()) } else { Err(FailedCondition::NotMatch) }
     }
 
     /// Returns true if no condition is set.
@@ -70,9 +70,9 @@ mod tests {
     fn generation_zero_is_an_absent_object() {
         let absent = Precondition { generation_match: Some(0), ..Default::default() };
         assert_eq!(absent.check(None), Ok(()));
-        assert_eq!(absent.check(Some(&object())), Err(Failed::Match));
+        assert_eq!(absent.check(Some(&object())), Err(FailedCondition::Match));
         let present = Precondition { generation_not_match: Some(0), ..Default::default() };
-        assert_eq!(present.check(None), Err(Failed::NotMatch));
+        assert_eq!(present.check(None), Err(FailedCondition::NotMatch));
         assert_eq!(present.check(Some(&object())), Ok(()));
     }
 
@@ -80,16 +80,16 @@ mod tests {
     fn etags_match_or_must_not() {
         let none = Precondition { etag_none_match: Some(ETags::Any), ..Default::default() };
         assert_eq!(none.check(None), Ok(()));
-        assert_eq!(none.check(Some(&object())), Err(Failed::NotMatch));
+        assert_eq!(none.check(Some(&object())), Err(FailedCondition::NotMatch));
         let one = Precondition { etag_match: Some(ETags::One("e".to_owned())), ..Default::default() };
         assert_eq!(one.check(Some(&object())), Ok(()));
-        assert_eq!(one.check(None), Err(Failed::Match));
+        assert_eq!(one.check(None), Err(FailedCondition::Match));
     }
 
     #[test]
     fn all_conditions_must_hold() {
         let both =
             Precondition { generation_match: Some(5), metageneration_match: Some(1), ..Default::default() };
-        assert_eq!(both.check(Some(&object())), Err(Failed::Match));
+        assert_eq!(both.check(Some(&object())), Err(FailedCondition::Match));
     }
 }

@@ -19,10 +19,10 @@ pub(crate) enum Protection {
 
 /// Returns the reason why the live object can't become noncurrent.
 pub(crate) fn against_archival(object: &Object) -> Option<Protection> {
-    let asked = &object.attributes.asked;
-    if asked.temporary_hold == Some(true) {
+    let options = &object.attributes.options;
+    if options.temporary_hold == Some(true) {
         Some(Protection::TemporaryHold)
-    } else if asked.event_hold == Some(true) {
+    } else if options.event_hold == Some(true) {
         Some(Protection::EventBasedHold)
     } else {
         None
@@ -40,14 +40,14 @@ pub(crate) fn against_removal(
     if object.standing.is_delete_marker {
         return None;
     }
-    let asked = &object.attributes.asked;
+    let options = &object.attributes.options;
     if let Some(hold) = against_archival(object) {
         return Some(hold);
     }
-    if asked.legal_hold == Some(true) {
+    if options.legal_hold == Some(true) {
         return Some(Protection::LegalHold);
     }
-    let own = asked.retention.filter(|retention| retention.strict || !bypasses);
+    let own = options.retention.filter(|retention| retention.strict || !bypasses);
     let own = own.map(|retention| retention.until_us);
     let until_us = own.max(policy_ends(settings.policy, object))?;
     (now_us < until_us).then_some(Protection::Retained(until_us))
@@ -56,24 +56,27 @@ pub(crate) fn against_removal(
 /// Returns the time when the bucket's retention policy no longer protects an object. While the object has an
 /// event-based hold, the period hasn't begun, so the result is `None`.
 pub(crate) fn policy_ends(policy: Option<RetentionPolicy>, object: &Object) -> Option<u64> {
-    let policy = policy.filter(|_| object.attributes.asked.event_hold != Some(true))?;
-    let from_us = object.attributes.asked.event_released_us.unwrap_or(object.created_us);
+    let policy = policy.filter(|_| object.attributes.options.event_hold != Some(true))?;
+    let from_us = object.attributes.options.event_released_us.unwrap_or(object.created_us);
     Some(from_us.saturating_add(policy.period_s.saturating_mul(1_000_000)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objects::asked::{Asked, Retention};
-    use crate::objects::{Attributes, Standing};
+    use crate::objects::options::{ObjectOptions, RetentionLock};
+    use crate::objects::{Attributes, VersionState};
 
-    fn object(asked: Asked) -> Object {
-        let attributes = Attributes { asked, ..Attributes::default() }.shared();
+    fn object(options: ObjectOptions) -> Object {
+        let attributes = Attributes { options, ..Attributes::default() }.shared();
         Object { attributes, created_us: 1_000_000, ..Object::empty("k", 1) }
     }
 
     fn kept(strict: bool) -> Object {
-        object(Asked { retention: Some(Retention { strict, until_us: 10 }), ..Asked::default() })
+        object(ObjectOptions {
+            retention: Some(RetentionLock { strict, until_us: 10 }),
+            ..ObjectOptions::default()
+        })
     }
 
     #[test]
@@ -94,29 +97,30 @@ mod tests {
     fn a_policy_runs_from_creation_or_from_the_release_of_the_event() {
         let policy = RetentionPolicy { period_s: 60, effective_us: 0, is_locked: false };
         let settings = BucketSettings { policy: Some(policy), ..BucketSettings::default() };
-        let plain = object(Asked::default());
+        let plain = object(ObjectOptions::default());
         assert_eq!(policy_ends(settings.policy, &plain), Some(61_000_000));
         assert_eq!(
             against_removal(&settings, &plain, true, 60_999_999),
             Some(Protection::Retained(61_000_000))
         );
         assert_eq!(against_removal(&settings, &plain, true, 61_000_000), None);
-        let held = object(Asked { event_hold: Some(true), ..Asked::default() });
+        let held = object(ObjectOptions { event_hold: Some(true), ..ObjectOptions::default() });
         assert_eq!(policy_ends(settings.policy, &held), None);
         assert_eq!(against_removal(&settings, &held, false, u64::MAX), Some(Protection::EventBasedHold));
-        let released = Asked { event_hold: Some(false), event_released_us: Some(5), ..Asked::default() };
+        let released =
+            ObjectOptions { event_hold: Some(false), event_released_us: Some(5), ..ObjectOptions::default() };
         assert_eq!(policy_ends(settings.policy, &object(released)), Some(60_000_005));
     }
 
     #[test]
     fn holds_of_gcs_keep_an_object_live_and_a_legal_hold_does_not() {
         let settings = BucketSettings::default();
-        let temporary = object(Asked { temporary_hold: Some(true), ..Asked::default() });
+        let temporary = object(ObjectOptions { temporary_hold: Some(true), ..ObjectOptions::default() });
         assert_eq!(against_archival(&temporary), Some(Protection::TemporaryHold));
-        let legal = object(Asked { legal_hold: Some(true), ..Asked::default() });
+        let legal = object(ObjectOptions { legal_hold: Some(true), ..ObjectOptions::default() });
         assert_eq!(against_archival(&legal), None);
         assert_eq!(against_removal(&settings, &legal, true, u64::MAX), Some(Protection::LegalHold));
-        let standing = Standing { is_delete_marker: true, ..Standing::default() };
+        let standing = VersionState { is_delete_marker: true, ..VersionState::default() };
         assert_eq!(against_removal(&settings, &Object { standing, ..legal }, false, 0), None);
     }
 }

@@ -33,7 +33,7 @@ impl Restore {
 
 /// The place of an object's bytes at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Availability {
     /// The object isn't archived, like most objects.
     AtHand,
     /// The object is in an archive. `restoring` is true if a restoration is running.
@@ -44,23 +44,25 @@ pub(crate) enum Place {
 
 impl Object {
     /// Returns the object's place at `now_us`, in microseconds since 1970.
-    pub(crate) fn place(&self, now_us: u64) -> Place {
+    pub(crate) fn place(&self, now_us: u64) -> Availability {
         let is_class = matches!(self.storage_class(), "GLACIER" | "DEEP_ARCHIVE");
         if !is_class && self.attributes.archive_status.is_none() {
-            return Place::AtHand;
+            return Availability::AtHand;
         }
         match self.restore {
-            Some(restore) if now_us < restore.ready_us => Place::Archive { restoring: true },
-            Some(Restore { ends_us: None, .. }) => Place::AtHand,
-            Some(Restore { ends_us: Some(until_us), .. }) if now_us < until_us => Place::Copied { until_us },
-            _ => Place::Archive { restoring: false },
+            Some(restore) if now_us < restore.ready_us => Availability::Archive { restoring: true },
+            Some(Restore { ends_us: None, .. }) => Availability::AtHand,
+            Some(Restore { ends_us: Some(until_us), .. }) if now_us < until_us => {
+                Availability::Copied { until_us }
+            }
+            _ => Availability::Archive { restoring: false },
         }
     }
 
     /// Returns S3's name of the archive tier of an INTELLIGENT_TIERING object, or `None` if the object isn't archived
     /// at `now_us`.
     pub(crate) fn archive_tier(&self, now_us: u64) -> Option<&str> {
-        let in_archive = matches!(self.place(now_us), Place::Archive { .. });
+        let in_archive = matches!(self.place(now_us), Availability::Archive { .. });
         self.attributes.archive_status.as_deref().filter(|_| in_archive)
     }
 }
@@ -89,15 +91,15 @@ mod tests {
     #[test]
     fn a_copy_comes_and_goes() {
         for class in ["GLACIER", "DEEP_ARCHIVE"] {
-            assert_eq!(object(class, None, None).place(0), Place::Archive { restoring: false });
+            assert_eq!(object(class, None, None).place(0), Availability::Archive { restoring: false });
             let restored = object(class, None, Some(Restore::copy(5 * HOUR_US, 2)));
-            assert_eq!(restored.place(5 * HOUR_US - 1), Place::Archive { restoring: true });
+            assert_eq!(restored.place(5 * HOUR_US - 1), Availability::Archive { restoring: true });
             let until_us = 3 * DAY_US;
-            assert_eq!(restored.place(5 * HOUR_US), Place::Copied { until_us });
-            assert_eq!(restored.place(until_us - 1), Place::Copied { until_us });
-            assert_eq!(restored.place(until_us), Place::Archive { restoring: false });
+            assert_eq!(restored.place(5 * HOUR_US), Availability::Copied { until_us });
+            assert_eq!(restored.place(until_us - 1), Availability::Copied { until_us });
+            assert_eq!(restored.place(until_us), Availability::Archive { restoring: false });
         }
-        assert_eq!(object("GLACIER_IR", None, None).place(0), Place::AtHand);
+        assert_eq!(object("GLACIER_IR", None, None).place(0), Availability::AtHand);
     }
 
     #[test]
@@ -106,11 +108,14 @@ mod tests {
         let archived = object("INTELLIGENT_TIERING", tier, None);
         assert_eq!(
             (archived.place(0), archived.archive_tier(0)),
-            (Place::Archive { restoring: false }, tier)
+            (Availability::Archive { restoring: false }, tier)
         );
         let restored = object("INTELLIGENT_TIERING", tier, Some(Restore::for_good(HOUR_US)));
-        assert_eq!((restored.place(0), restored.archive_tier(0)), (Place::Archive { restoring: true }, tier));
-        assert_eq!((restored.place(HOUR_US), restored.archive_tier(HOUR_US)), (Place::AtHand, None));
-        assert_eq!(restored.place(1000 * DAY_US), Place::AtHand);
+        assert_eq!(
+            (restored.place(0), restored.archive_tier(0)),
+            (Availability::Archive { restoring: true }, tier)
+        );
+        assert_eq!((restored.place(HOUR_US), restored.archive_tier(HOUR_US)), (Availability::AtHand, None));
+        assert_eq!(restored.place(1000 * DAY_US), Availability::AtHand);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct SessionRecord {
 
 /// A session from an earlier run of the server.
 #[derive(Debug)]
-pub(crate) struct LeftSession {
+pub(crate) struct LoadedSession {
     pub(crate) id: String,
     pub(crate) data: Option<Arc<DataFile>>,
     pub(crate) said: Value,
@@ -27,18 +27,18 @@ pub(crate) struct LeftSession {
 
 /// The sessions that a store on disk has saved. For a store in memory, this is always empty.
 #[derive(Debug, Default)]
-pub(crate) struct KeptSessions {
+pub(crate) struct SavedSessions {
     disk: Option<Arc<Disk>>,
-    left: Mutex<Vec<LeftSession>>,
+    left: Mutex<Vec<LoadedSession>>,
 }
 
-impl KeptSessions {
-    pub(super) fn on_disk(disk: Arc<Disk>, left: Vec<LeftSession>) -> Self {
+impl SavedSessions {
+    pub(super) fn on_disk(disk: Arc<Disk>, left: Vec<LoadedSession>) -> Self {
         Self { disk: Some(disk), left: Mutex::new(left) }
     }
 
     /// Returns the sessions of an earlier run. Later calls return none.
-    pub(crate) fn take_left(&self) -> Vec<LeftSession> {
+    pub(crate) fn take_left(&self) -> Vec<LoadedSession> {
         std::mem::take(&mut self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::asked::{Asked, Retention};
+use super::options::{ObjectOptions, RetentionLock};
 use super::versions::Versioning;
 
 /// A CORS rule of a bucket, in either dialect.
@@ -114,15 +114,15 @@ impl BucketSettings {
     }
 
     /// Fills in the bucket's defaults for properties that the request for a new object doesn't name.
-    pub(crate) fn complete(&self, asked: &mut Asked, now_us: u64) {
-        if asked.retention.is_none() {
-            asked.retention = self.default_lock.map(|lock| lock.retention(now_us));
+    pub(crate) fn complete(&self, options: &mut ObjectOptions, now_us: u64) {
+        if options.retention.is_none() {
+            options.retention = self.default_lock.map(|lock| lock.retention(now_us));
         }
-        if asked.event_hold.is_none() && self.event_hold == Some(true) {
-            asked.event_hold = Some(true);
+        if options.event_hold.is_none() && self.event_hold == Some(true) {
+            options.event_hold = Some(true);
         }
-        if asked.acl.is_none() {
-            asked.acl.clone_from(&self.object_acl);
+        if options.acl.is_none() {
+            options.acl.clone_from(&self.object_acl);
         }
     }
 
@@ -134,12 +134,12 @@ impl BucketSettings {
 }
 
 impl DefaultLock {
-    fn retention(self, now_us: u64) -> Retention {
+    fn retention(self, now_us: u64) -> RetentionLock {
         let days = match self.period {
             LockPeriod::Days(days) => u64::from(days),
             LockPeriod::Years(years) => u64::from(years) * 365,
         };
-        Retention { strict: self.strict, until_us: now_us.saturating_add(days.saturating_mul(DAY_US)) }
+        RetentionLock { strict: self.strict, until_us: now_us.saturating_add(days.saturating_mul(DAY_US)) }
     }
 }
 
@@ -151,13 +151,13 @@ mod tests {
     fn a_default_lock_runs_from_the_objects_creation() {
         let lock = DefaultLock { strict: true, period: LockPeriod::Days(2) };
         let settings = BucketSettings { default_lock: Some(lock), ..BucketSettings::default() };
-        let mut asked = Asked::default();
-        settings.complete(&mut asked, 5);
-        assert_eq!(asked.retention, Some(Retention { strict: true, until_us: 2 * DAY_US + 5 }));
-        let own = Retention { strict: false, until_us: 7 };
-        let mut asked = Asked { retention: Some(own), ..Asked::default() };
-        settings.complete(&mut asked, 5);
-        assert_eq!(asked.retention, Some(own), "an object's own retention comes first");
+        let mut options = ObjectOptions::default();
+        settings.complete(&mut options, 5);
+        assert_eq!(options.retention, Some(RetentionLock { strict: true, until_us: 2 * DAY_US + 5 }));
+        let own = RetentionLock { strict: false, until_us: 7 };
+        let mut options = ObjectOptions { retention: Some(own), ..ObjectOptions::default() };
+        settings.complete(&mut options, 5);
+        assert_eq!(options.retention, Some(own), "an object's own retention comes first");
         let years = DefaultLock { strict: false, period: LockPeriod::Years(1) };
         assert_eq!(years.retention(0).until_us, 365 * DAY_US);
     }

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::listing::{Order, Page, Query, page_of_versions};
+use super::listing::{ListingPage, ListingQuery, Order, page_of_versions};
 use super::precondition::Precondition;
-use super::versions::{Keys, Step, Which};
-use super::{Attributes, NewObject, Object, Objects, Refused, now_us};
+use super::versions::{ObjectTable, VersionSelector, VersionStep};
+use super::{Attributes, NewObject, Object, Objects, StoreError, now_us};
 
 /// The maximum number of soft-deleted objects of a bucket, and of their bytes. Beyond either, those whose retention ends
 /// first are removed early. The number takes about 100 MB of memory, besides the content.
@@ -25,12 +25,12 @@ pub(crate) struct DeletionTimes {
 
 /// The soft-deleted objects of one bucket.
 #[derive(Debug, Default)]
-pub(crate) struct SoftDeleted(Mutex<Kept>);
+pub(crate) struct SoftDeleted(Mutex<SoftDeletedTable>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct SoftDeletedTable {
     /// The objects, as noncurrent versions.
-    keys: Keys,
+    keys: ObjectTable,
     /// The times of each object, by its generation.
     times: BTreeMap<u64, DeletionTimes>,
     /// The key of each object, by the end of its retention and its generation.
@@ -52,7 +52,7 @@ impl SoftDeleted {
             kept.times.insert(object.generation, times);
             kept.ends.insert((times.ends_us, object.generation), object.key.clone());
             let key = object.key.clone();
-            kept.keys.apply(&key, Step::SetAside(object));
+            kept.keys.apply(&key, VersionStep::SetAside(object));
         }
         while kept.ends.len() > OBJECTS_MAX || kept.bytes > BYTES_MAX {
             gone.extend(kept.remove_first());
@@ -61,7 +61,7 @@ impl SoftDeleted {
     }
 
     fn find(&self, key: &str, generation: u64, now_us: u64) -> Option<Arc<Object>> {
-        self.kept(now_us).keys.find(key, Which::Generation(generation)).cloned()
+        self.kept(now_us).keys.find(key, VersionSelector::Generation(generation)).cloned()
     }
 
     fn remove(&self, key: &str, generation: u64, now_us: u64) -> Option<Arc<Object>> {
@@ -69,7 +69,7 @@ impl SoftDeleted {
     }
 
     /// Returns a page with the times of its objects.
-    fn list(&self, query: &Query, now_us: u64) -> (Page, Vec<DeletionTimes>) {
+    fn list(&self, query: &ListingQuery, now_us: u64) -> (ListingPage, Vec<DeletionTimes>) {
         let kept = self.kept(now_us);
         let page = page_of_versions(&kept.keys, query, Order::OldestFirst);
         let times = |object: &Arc<Object>| kept.times.get(&object.generation).copied().unwrap_or_default();
@@ -78,7 +78,7 @@ impl SoftDeleted {
     }
 
     /// Locks the objects, without those whose retention is over.
-    fn kept(&self, now_us: u64) -> MutexGuard<'_, Kept> {
+    fn kept(&self, now_us: u64) -> MutexGuard<'_, SoftDeletedTable> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while kept.ends.first_key_value().is_some_and(|((ends_us, _), _)| *ends_us <= now_us) {
             kept.remove_first();
@@ -87,7 +87,7 @@ impl SoftDeleted {
     }
 }
 
-impl Kept {
+impl SoftDeletedTable {
     /// Removes the object whose retention ends first.
     fn remove_first(&mut self) -> Option<Arc<Object>> {
         let ((_, generation), key) = self.ends.pop_first()?;
@@ -97,7 +97,7 @@ impl Kept {
     fn remove(&mut self, key: &str, generation: u64) -> Option<Arc<Object>> {
         let times = self.times.remove(&generation)?;
         self.ends.remove(&(times.ends_us, generation));
-        let object = self.keys.apply(key, Step::Drop(generation))?;
+        let object = self.keys.apply(key, VersionStep::Drop(generation))?;
         self.bytes -= object.size;
         Some(object)
     }
@@ -108,8 +108,8 @@ impl Objects {
     pub(crate) fn list_deleted(
         &self,
         bucket: &str,
-        query: &Query,
-    ) -> Result<(Page, Vec<DeletionTimes>), Refused> {
+        query: &ListingQuery,
+    ) -> Result<(ListingPage, Vec<DeletionTimes>), StoreError> {
         Ok(self.bucket(bucket)?.soft_deleted.list(query, now_us()))
     }
 
@@ -120,9 +120,9 @@ impl Objects {
         key: &str,
         generation: u64,
         precondition: &Precondition,
-    ) -> Result<Arc<Object>, Refused> {
+    ) -> Result<Arc<Object>, StoreError> {
         let found = self.bucket(bucket)?;
-        let old = found.soft_deleted.find(key, generation, now_us()).ok_or(Refused::NoObject)?;
+        let old = found.soft_deleted.find(key, generation, now_us()).ok_or(StoreError::NoObject)?;
         let new = NewObject {
             attributes: Attributes::clone(&old.attributes),
             checksum: old.checksum.clone(),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn keys(deleted: &SoftDeleted, now_us: u64) -> Vec<String> {
-        let all = Query { max: usize::MAX, ..Query::default() };
+        let all = ListingQuery { max: usize::MAX, ..ListingQuery::default() };
         deleted.list(&all, now_us).0.objects.iter().map(|object| object.key.clone()).collect()
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::Disk;
 use super::object::Attributes;
-use super::writer::Written;
+use super::writer::WrittenContent;
 use crate::checksum::Algorithm;
 
 /// The maximum number of unfinished uploads. When it is reached, no new upload can begin until one is completed or
@@ -17,7 +17,7 @@ const UPLOADS_MAX: usize = 10_000;
 
 /// An unfinished upload, which was begun but neither completed nor aborted.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Upload {
+pub(crate) struct OpenUpload {
     pub(crate) id: String,
     pub(crate) bucket: String,
     pub(crate) key: String,
@@ -25,7 +25,7 @@ pub(crate) struct Upload {
     pub(crate) checksum: Option<UploadChecksum>,
     pub(crate) initiated_us: u64,
     #[serde(skip)]
-    pub(crate) parts: Mutex<BTreeMap<u32, Arc<Part>>>,
+    pub(crate) parts: Mutex<BTreeMap<u32, Arc<UploadPart>>>,
 }
 
 /// The kind of checksum that an S3 client chose when the upload began.
@@ -37,16 +37,16 @@ pub(crate) struct UploadChecksum {
 
 /// A part of an upload. A later part with the same number replaces it.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct UploadPart {
     pub(crate) number: u32,
     /// The entity tag without quotes.
     pub(crate) etag: String,
-    pub(crate) written: Written,
+    pub(crate) written: WrittenContent,
     pub(crate) modified_us: u64,
 }
 
-impl Upload {
-    pub(crate) fn parts(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<Part>>> {
+impl OpenUpload {
+    pub(crate) fn parts(&self) -> MutexGuard<'_, BTreeMap<u32, Arc<UploadPart>>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,19 +59,19 @@ impl Upload {
 /// All uploads of a store. With a store on disk, they survive a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
-    map: Mutex<HashMap<String, Arc<Upload>>>,
+    map: Mutex<HashMap<String, Arc<OpenUpload>>>,
     disk: Option<Arc<Disk>>,
 }
 
 impl Uploads {
     /// Returns the uploads of a store on disk, including those of an earlier run.
-    pub(crate) fn on_disk(disk: Arc<Disk>, left: Vec<Upload>) -> Self {
+    pub(crate) fn on_disk(disk: Arc<Disk>, left: Vec<OpenUpload>) -> Self {
         let left = left.into_iter().map(|upload| (upload.id.clone(), Arc::new(upload)));
         Self { map: Mutex::new(left.collect()), disk: Some(disk) }
     }
 
     /// Adds an upload, or returns `None` if the limit is reached.
-    pub(crate) fn insert(&self, upload: Upload) -> io::Result<Option<Arc<Upload>>> {
+    pub(crate) fn insert(&self, upload: OpenUpload) -> io::Result<Option<Arc<OpenUpload>>> {
         let mut map = self.map();
         if map.len() >= UPLOADS_MAX {
             return Ok(None);
@@ -85,7 +85,7 @@ impl Uploads {
     }
 
     /// Saves a part. It replaces an earlier part with the same number.
-    pub(crate) fn keep(&self, upload: &Upload, part: Part) -> io::Result<Arc<Part>> {
+    pub(crate) fn keep(&self, upload: &OpenUpload, part: UploadPart) -> io::Result<Arc<UploadPart>> {
         let mut parts = upload.parts();
         if let Some(disk) = &self.disk {
             disk.keep_part(&upload.id, &part)?;
@@ -96,7 +96,7 @@ impl Uploads {
     }
 
     /// Returns the upload with this id, if it is for this key.
-    pub(crate) fn find(&self, bucket: &str, key: &str, id: &str) -> Option<Arc<Upload>> {
+    pub(crate) fn find(&self, bucket: &str, key: &str, id: &str) -> Option<Arc<OpenUpload>> {
         self.map().get(id).filter(|upload| upload.bucket == bucket && upload.key == key).cloned()
     }
 
@@ -109,7 +109,7 @@ impl Uploads {
     }
 
     /// Returns the uploads of a bucket, sorted by key and then by age.
-    pub(crate) fn of(&self, bucket: &str) -> Vec<Arc<Upload>> {
+    pub(crate) fn of(&self, bucket: &str) -> Vec<Arc<OpenUpload>> {
         let mut uploads: Vec<_> =
             self.map().values().filter(|upload| upload.bucket == bucket).cloned().collect();
         uploads.sort_by(|a, b| (&a.key, a.initiated_us, &a.id).cmp(&(&b.key, b.initiated_us, &b.id)));
@@ -120,7 +120,7 @@ impl Uploads {
         self.map().len()
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<Upload>>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<String, Arc<OpenUpload>>> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn what_nobody_completes_is_kept_up_to_a_number() {
         let uploads = Uploads::default();
-        let upload = |number: usize| Upload {
+        let upload = |number: usize| OpenUpload {
             id: number.to_string(),
             bucket: "b".to_owned(),
             key: "k".to_owned(),

@@ -30,7 +30,7 @@ pub(crate) type Index = BTreeMap<Box<[u8]>, Arc<Object>>;
 
 /// Selects one of the versions of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum VersionSelector {
     /// The live version.
     Live,
     Generation(u64),
@@ -40,7 +40,7 @@ pub(crate) enum Which {
 
 /// The rule that decides which version becomes live after one version was deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heir {
+pub(crate) enum VersionSuccessor {
     /// S3: the newest remaining version becomes current.
     Newest,
     /// GCS: no version is live until the next write of the key.
@@ -49,7 +49,7 @@ pub(crate) enum Heir {
 
 /// The objects of a bucket.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct ObjectTable {
     pub(crate) live: Index,
     /// The versions of each key, oldest first. Keys without noncurrent versions are absent.
     pub(crate) noncurrent: BTreeMap<Box<[u8]>, Vec<Arc<Object>>>,
@@ -58,7 +58,7 @@ pub(crate) struct Keys {
 /// One step of a change to a key's versions. If a server with a store on disk is killed between two steps, its next
 /// start undoes the first ones.
 #[derive(Debug, Clone)]
-pub(crate) enum Step {
+pub(crate) enum VersionStep {
     /// Saves an object as a noncurrent version.
     SetAside(Arc<Object>),
     /// Makes an object the live object.
@@ -69,17 +69,17 @@ pub(crate) enum Step {
     Drop(u64),
 }
 
-impl Which {
+impl VersionSelector {
     fn is(self, object: &Object) -> bool {
         match self {
-            Which::Live => object.standing.noncurrent_us.is_none(),
-            Which::Generation(generation) => object.generation == generation,
-            Which::Null => !object.standing.has_id,
+            VersionSelector::Live => object.standing.noncurrent_us.is_none(),
+            VersionSelector::Generation(generation) => object.generation == generation,
+            VersionSelector::Null => !object.standing.has_id,
         }
     }
 }
 
-impl Keys {
+impl ObjectTable {
     pub(crate) fn live(&self, key: &str) -> Option<&Arc<Object>> {
         self.live.get(key.as_bytes())
     }
@@ -89,7 +89,7 @@ impl Keys {
     }
 
     /// Returns a version, including delete markers.
-    pub(crate) fn find(&self, key: &str, which: Which) -> Option<&Arc<Object>> {
+    pub(crate) fn find(&self, key: &str, which: VersionSelector) -> Option<&Arc<Object>> {
         let live = self.live(key).filter(|object| which.is(object));
         live.or_else(|| self.noncurrent(key).iter().find(|object| which.is(object)))
     }
@@ -99,27 +99,32 @@ impl Keys {
     }
 
     /// Returns the steps that carry out a write.
-    pub(crate) fn writing(&self, versioning: Versioning, new: Arc<Object>, now_us: u64) -> Vec<Step> {
+    pub(crate) fn writing(&self, versioning: Versioning, new: Arc<Object>, now_us: u64) -> Vec<VersionStep> {
         let mut steps = self.displacing(&new.key, versioning, now_us);
         if versioning == Versioning::Suspended {
             steps.extend(self.without_null(&new.key));
         }
-        steps.push(Step::Show(new));
+        steps.push(VersionStep::Show(new));
         steps
     }
 
     /// Returns the steps that carry out a delete. Without versioning, they leave a delete marker only if older versions
     /// exist.
-    pub(crate) fn deleting(&self, versioning: Versioning, marker: Arc<Object>, now_us: u64) -> Vec<Step> {
+    pub(crate) fn deleting(
+        &self,
+        versioning: Versioning,
+        marker: Arc<Object>,
+        now_us: u64,
+    ) -> Vec<VersionStep> {
         let key = marker.key.as_str();
         let mut steps = self.displacing(key, versioning, now_us);
         let newest = self.noncurrent(key).last();
         let covers = newest.is_some_and(|newest| !newest.standing.is_delete_marker);
         if covers || versioning != Versioning::Off {
-            steps.push(Step::SetAside(marker.clone()));
+            steps.push(VersionStep::SetAside(marker.clone()));
         }
         if self.live(key).is_some() {
-            steps.push(Step::Hide);
+            steps.push(VersionStep::Hide);
         }
         if versioning == Versioning::Suspended {
             steps.extend(self.without_null(key));
@@ -131,34 +136,34 @@ impl Keys {
     pub(crate) fn removing(
         &self,
         key: &str,
-        which: Which,
-        heir: Heir,
+        which: VersionSelector,
+        heir: VersionSuccessor,
         marker: Arc<Object>,
-    ) -> Option<Vec<Step>> {
+    ) -> Option<Vec<VersionStep>> {
         let target = self.find(key, which)?;
         let is_live = self.live(key).is_some_and(|live| live.generation == target.generation);
         let left: Vec<_> =
             self.noncurrent(key).iter().filter(|object| object.generation != target.generation).collect();
-        let gone = if is_live { Step::Hide } else { Step::Drop(target.generation) };
+        let gone = if is_live { VersionStep::Hide } else { VersionStep::Drop(target.generation) };
         if !is_live && self.live(key).is_some() {
             return Some(vec![gone]);
         }
         // After this deletion, no version of the key is live. Decide if another version becomes live.
         let mut steps = Vec::new();
         match (heir, left.last()) {
-            (Heir::Nobody, _) if left.iter().all(|object| object.standing.is_delete_marker) => {
+            (VersionSuccessor::Nobody, _) if left.iter().all(|object| object.standing.is_delete_marker) => {
                 steps.push(gone);
-                steps.extend(left.iter().map(|marker| Step::Drop(marker.generation)));
+                steps.extend(left.iter().map(|marker| VersionStep::Drop(marker.generation)));
             }
-            (Heir::Newest, Some(newest)) if !newest.standing.is_delete_marker => {
+            (VersionSuccessor::Newest, Some(newest)) if !newest.standing.is_delete_marker => {
                 let mut current = Object::clone(newest);
                 current.standing.noncurrent_us = None;
-                steps.push(Step::Show(Arc::new(current)));
-                steps.push(Step::Drop(newest.generation));
+                steps.push(VersionStep::Show(Arc::new(current)));
+                steps.push(VersionStep::Drop(newest.generation));
                 steps.extend(Some(gone).filter(|_| !is_live));
             }
-            (Heir::Nobody, Some(newest)) if !newest.standing.is_delete_marker => {
-                steps.push(Step::SetAside(marker));
+            (VersionSuccessor::Nobody, Some(newest)) if !newest.standing.is_delete_marker => {
+                steps.push(VersionStep::SetAside(marker));
                 steps.push(gone);
             }
             _ => steps.push(gone),
@@ -167,7 +172,7 @@ impl Keys {
     }
 
     /// Returns the steps that keep or drop the live object when something replaces it.
-    fn displacing(&self, key: &str, versioning: Versioning, now_us: u64) -> Vec<Step> {
+    fn displacing(&self, key: &str, versioning: Versioning, now_us: u64) -> Vec<VersionStep> {
         let is_kept = |live: &Object| match versioning {
             Versioning::Off => false,
             Versioning::Enabled => true,
@@ -176,19 +181,19 @@ impl Keys {
         let Some(live) = self.live(key).filter(|live| is_kept(live)) else { return Vec::new() };
         let mut old = Object::clone(live);
         old.standing.noncurrent_us = Some(now_us);
-        vec![Step::SetAside(Arc::new(old))]
+        vec![VersionStep::SetAside(Arc::new(old))]
     }
 
     /// Returns the objects that steps delete permanently, and the live object that they make noncurrent.
-    pub(crate) fn losses(&self, key: &str, steps: &[Step]) -> (Vec<Arc<Object>>, Option<Arc<Object>>) {
+    pub(crate) fn losses(&self, key: &str, steps: &[VersionStep]) -> (Vec<Arc<Object>>, Option<Arc<Object>>) {
         let mut live = self.live(key).map(|object| object.generation);
         let mut kept: BTreeSet<u64> = self.noncurrent(key).iter().map(|object| object.generation).collect();
         for step in steps {
             match step {
-                Step::SetAside(object) => drop(kept.insert(object.generation)),
-                Step::Show(object) => live = Some(object.generation),
-                Step::Hide => live = None,
-                Step::Drop(generation) => drop(kept.remove(generation)),
+                VersionStep::SetAside(object) => drop(kept.insert(object.generation)),
+                VersionStep::Show(object) => live = Some(object.generation),
+                VersionStep::Hide => live = None,
+                VersionStep::Drop(generation) => drop(kept.remove(generation)),
             }
         }
         let is_live = |object: &&Arc<Object>| live == Some(object.generation);
@@ -198,17 +203,17 @@ impl Keys {
         (gone, self.live(key).filter(|object| !is_live(object) && is_kept(object)).cloned())
     }
 
-    fn without_null(&self, key: &str) -> impl Iterator<Item = Step> {
+    fn without_null(&self, key: &str) -> impl Iterator<Item = VersionStep> {
         let nulls = self.noncurrent(key).iter().filter(|object| !object.standing.has_id);
-        nulls.map(|object| Step::Drop(object.generation))
+        nulls.map(|object| VersionStep::Drop(object.generation))
     }
 
     /// Carries out a step. Returns the removed object, so that the caller can drop it after it has released its locks.
-    pub(crate) fn apply(&mut self, key: &str, step: Step) -> Option<Arc<Object>> {
+    pub(crate) fn apply(&mut self, key: &str, step: VersionStep) -> Option<Arc<Object>> {
         match step {
-            Step::Show(object) => self.live.insert(key.as_bytes().into(), object),
-            Step::Hide => self.live.remove(key.as_bytes()),
-            Step::SetAside(object) => {
+            VersionStep::Show(object) => self.live.insert(key.as_bytes().into(), object),
+            VersionStep::Hide => self.live.remove(key.as_bytes()),
+            VersionStep::SetAside(object) => {
                 let versions = self.noncurrent.entry(key.as_bytes().into()).or_default();
                 let at = versions.partition_point(|version| version.generation < object.generation);
                 if versions.get(at).is_some_and(|version| version.generation == object.generation) {
@@ -217,7 +222,7 @@ impl Keys {
                 versions.insert(at, object);
                 None
             }
-            Step::Drop(generation) => {
+            VersionStep::Drop(generation) => {
                 let versions = self.noncurrent.get_mut(key.as_bytes())?;
                 let at = versions.iter().position(|version| version.generation == generation)?;
                 let dropped = versions.remove(at);
@@ -232,16 +237,16 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::Standing;
+    use super::super::object::VersionState;
     use super::*;
 
     fn version(generation: u64, has_id: bool, is_delete_marker: bool) -> Arc<Object> {
         let standing =
-            Standing { has_id, is_delete_marker, noncurrent_us: is_delete_marker.then_some(generation) };
+            VersionState { has_id, is_delete_marker, noncurrent_us: is_delete_marker.then_some(generation) };
         Arc::new(Object { standing, ..Object::empty("k", generation) })
     }
 
-    fn carry_out(keys: &mut Keys, steps: Vec<Step>) {
+    fn carry_out(keys: &mut ObjectTable, steps: Vec<VersionStep>) {
         for step in steps {
             keys.apply("k", step);
         }
@@ -249,7 +254,7 @@ mod tests {
 
     /// Returns the generations, oldest first: a marker with `m`, one without an id with `n`, and the live one in
     /// brackets.
-    fn reported(keys: &Keys) -> String {
+    fn reported(keys: &ObjectTable) -> String {
         let name = |object: &Object| {
             let null = if object.standing.has_id { "" } else { "n" };
             let marker = if object.standing.is_delete_marker { "m" } else { "" };
@@ -260,26 +265,26 @@ mod tests {
         names.join(" ")
     }
 
-    fn written(keys: &mut Keys, versioning: Versioning, generation: u64) {
+    fn written(keys: &mut ObjectTable, versioning: Versioning, generation: u64) {
         let new = version(generation, versioning == Versioning::Enabled, false);
         let steps = keys.writing(versioning, new, generation);
         carry_out(keys, steps);
     }
 
-    fn deleted(keys: &mut Keys, versioning: Versioning, generation: u64) {
+    fn deleted(keys: &mut ObjectTable, versioning: Versioning, generation: u64) {
         let marker = version(generation, versioning == Versioning::Enabled, true);
         let steps = keys.deleting(versioning, marker, generation);
         carry_out(keys, steps);
     }
 
-    fn removed(keys: &mut Keys, which: Which, heir: Heir) {
+    fn removed(keys: &mut ObjectTable, which: VersionSelector, heir: VersionSuccessor) {
         let steps = keys.removing("k", which, heir, version(99, true, true)).unwrap();
         carry_out(keys, steps);
     }
 
     #[test]
     fn enabling_keeps_what_was_there_as_the_null_version() {
-        let mut keys = Keys::default();
+        let mut keys = ObjectTable::default();
         written(&mut keys, Versioning::Off, 1);
         written(&mut keys, Versioning::Off, 2);
         assert_eq!(reported(&keys), "[2n]");
@@ -293,7 +298,7 @@ mod tests {
 
     #[test]
     fn suspended_there_is_one_null_version_and_what_has_an_id_stays() {
-        let mut keys = Keys::default();
+        let mut keys = ObjectTable::default();
         written(&mut keys, Versioning::Enabled, 1);
         written(&mut keys, Versioning::Suspended, 2);
         written(&mut keys, Versioning::Suspended, 3);
@@ -302,44 +307,52 @@ mod tests {
         assert_eq!(reported(&keys), "1 4nm");
         written(&mut keys, Versioning::Suspended, 5);
         assert_eq!(reported(&keys), "1 [5n]");
-        removed(&mut keys, Which::Null, Heir::Newest);
+        removed(&mut keys, VersionSelector::Null, VersionSuccessor::Newest);
         assert_eq!(reported(&keys), "[1]");
     }
 
     #[test]
     fn without_the_newest_the_next_one_is_current_again() {
-        let mut keys = Keys::default();
+        let mut keys = ObjectTable::default();
         written(&mut keys, Versioning::Enabled, 1);
         written(&mut keys, Versioning::Enabled, 2);
         deleted(&mut keys, Versioning::Enabled, 3);
-        removed(&mut keys, Which::Generation(3), Heir::Newest);
+        removed(&mut keys, VersionSelector::Generation(3), VersionSuccessor::Newest);
         assert_eq!(reported(&keys), "1 [2]");
-        removed(&mut keys, Which::Generation(2), Heir::Newest);
+        removed(&mut keys, VersionSelector::Generation(2), VersionSuccessor::Newest);
         assert_eq!(reported(&keys), "[1]");
         assert_eq!(keys.live("k").unwrap().standing.noncurrent_us, None);
-        removed(&mut keys, Which::Generation(1), Heir::Newest);
+        removed(&mut keys, VersionSelector::Generation(1), VersionSuccessor::Newest);
         assert!(keys.is_empty());
-        assert!(keys.removing("k", Which::Generation(1), Heir::Newest, version(9, true, true)).is_none());
+        assert!(
+            keys.removing(
+                "k",
+                VersionSelector::Generation(1),
+                VersionSuccessor::Newest,
+                version(9, true, true)
+            )
+            .is_none()
+        );
     }
 
     #[test]
     fn at_gcs_nothing_becomes_live_again_and_no_marker_is_left_alone() {
-        let mut keys = Keys::default();
+        let mut keys = ObjectTable::default();
         written(&mut keys, Versioning::Enabled, 1);
         written(&mut keys, Versioning::Enabled, 2);
-        removed(&mut keys, Which::Live, Heir::Nobody);
+        removed(&mut keys, VersionSelector::Live, VersionSuccessor::Nobody);
         assert_eq!(reported(&keys), "1 99m");
-        removed(&mut keys, Which::Generation(1), Heir::Nobody);
+        removed(&mut keys, VersionSelector::Generation(1), VersionSuccessor::Nobody);
         assert!(keys.is_empty());
         written(&mut keys, Versioning::Enabled, 3);
         deleted(&mut keys, Versioning::Enabled, 4);
-        removed(&mut keys, Which::Generation(3), Heir::Nobody);
+        removed(&mut keys, VersionSelector::Generation(3), VersionSuccessor::Nobody);
         assert!(keys.is_empty());
     }
 
     #[test]
     fn switched_off_the_live_one_goes_and_the_older_ones_stay() {
-        let mut keys = Keys::default();
+        let mut keys = ObjectTable::default();
         written(&mut keys, Versioning::Enabled, 1);
         written(&mut keys, Versioning::Enabled, 2);
         written(&mut keys, Versioning::Off, 3);

@@ -8,44 +8,52 @@ use bytes::{Bytes, BytesMut};
 
 use super::content::{Content, DataFile, Extent};
 use super::disk::Disk;
-use crate::checksum::{Hasher, Sums, Wanted};
+use crate::checksum::{ComputedChecksums, Hasher, WantedChecksums};
 
 /// The size in bytes of one segment of memory. Bodies are copied into segments, because several bodies share a network
 /// buffer. A kilobyte that refers to such a buffer would keep all of it in memory.
 const SEGMENT_BYTES: usize = 256 << 10;
 
-/// Collects content and computes its checksums. If it is dropped before [`Writer::finish`], its bytes are discarded.
-pub(crate) struct Writer {
+/// Collects content and computes its checksums. If it is dropped before [`ContentWriter::finish`], its bytes are discarded.
+pub(crate) struct ContentWriter {
     hasher: Hasher,
-    sink: Sink,
+    sink: ContentSink,
     size: u64,
 }
 
 /// Content with its checksums, which isn't an object yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Written {
+pub(crate) struct WrittenContent {
     pub(crate) content: Content,
-    pub(crate) sums: Sums,
+    pub(crate) sums: ComputedChecksums,
 }
 
-enum Sink {
+enum ContentSink {
     Memory { segments: Vec<Bytes>, open: BytesMut, expected: Option<u64> },
     Disk { disk: Arc<Disk>, open: Option<(File, Arc<DataFile>)> },
 }
 
-impl Writer {
+impl ContentWriter {
     /// Returns a writer. `expected` is the number of bytes that will be written, if known. It is only a hint for the
     /// size of buffers.
-    pub(crate) fn new(disk: Option<&Arc<Disk>>, wanted: Wanted, expected: Option<u64>) -> Writer {
+    pub(crate) fn new(
+        disk: Option<&Arc<Disk>>,
+        wanted: WantedChecksums,
+        expected: Option<u64>,
+    ) -> ContentWriter {
         let sink = match disk {
-            Some(disk) => Sink::Disk { disk: disk.clone(), open: None },
-            None => Sink::Memory { segments: Vec::new(), open: BytesMut::new(), expected },
+            Some(disk) => ContentSink::Disk { disk: disk.clone(), open: None },
+            None => ContentSink::Memory { segments: Vec::new(), open: BytesMut::new(), expected },
         };
-        Writer { hasher: Hasher::new(wanted), sink, size: 0 }
+        ContentWriter { hasher: Hasher::new(wanted), sink, size: 0 }
     }
 
     /// Returns a writer that continues at the end of a file.
-    pub(crate) fn after(disk: &Arc<Disk>, wanted: Wanted, data: Arc<DataFile>) -> io::Result<Writer> {
+    pub(crate) fn after(
+        disk: &Arc<Disk>,
+        wanted: WantedChecksums,
+        data: Arc<DataFile>,
+    ) -> io::Result<ContentWriter> {
         let mut file = File::options().read(true).append(true).open(&data.path)?;
         let (mut hasher, mut size, mut buffer) = (Hasher::new(wanted), 0, vec![0; SEGMENT_BYTES]);
         loop {
@@ -57,14 +65,18 @@ impl Writer {
                 }
             }
         }
-        Ok(Writer { hasher, sink: Sink::Disk { disk: disk.clone(), open: Some((file, data)) }, size })
+        Ok(ContentWriter {
+            hasher,
+            sink: ContentSink::Disk { disk: disk.clone(), open: Some((file, data)) },
+            size,
+        })
     }
 
     /// Returns the data file, if the bytes go to one.
     pub(crate) fn data(&mut self) -> io::Result<Option<&Arc<DataFile>>> {
         match &mut self.sink {
-            Sink::Memory { .. } => Ok(None),
-            Sink::Disk { disk, open } => opened(disk, open).map(|(_, data)| Some(&*data)),
+            ContentSink::Memory { .. } => Ok(None),
+            ContentSink::Disk { disk, open } => opened(disk, open).map(|(_, data)| Some(&*data)),
         }
     }
 
@@ -83,7 +95,7 @@ impl Writer {
         let mut written = self.size;
         self.size += bytes.len() as u64;
         match &mut self.sink {
-            Sink::Memory { segments, open, expected } => {
+            ContentSink::Memory { segments, open, expected } => {
                 while !bytes.is_empty() {
                     if open.capacity() == open.len() {
                         if !open.is_empty() {
@@ -100,7 +112,7 @@ impl Writer {
                     bytes = &bytes[room..];
                 }
             }
-            Sink::Disk { disk, open } => {
+            ContentSink::Disk { disk, open } => {
                 let written = opened(disk, open)?.0.write_all(bytes);
                 disk.noted(written)?;
             }
@@ -108,20 +120,20 @@ impl Writer {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> Written {
+    pub(crate) fn finish(self) -> WrittenContent {
         let extents = match self.sink {
-            Sink::Memory { mut segments, open, .. } => {
+            ContentSink::Memory { mut segments, open, .. } => {
                 if !open.is_empty() {
                     segments.push(open.freeze());
                 }
                 segments.into_iter().map(Extent::Memory).collect()
             }
-            Sink::Disk { open, .. } => {
+            ContentSink::Disk { open, .. } => {
                 let open = open.filter(|_| self.size > 0);
                 open.map(|(_, file)| Extent::File { file, offset: 0, len: self.size }).into_iter().collect()
             }
         };
-        Written { content: Content { extents }, sums: self.hasher.finish() }
+        WrittenContent { content: Content { extents }, sums: self.hasher.finish() }
     }
 }
 

@@ -5,8 +5,8 @@ use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use super::list::owner;
-use super::{ACCOUNT, Dialect, refusal, versions};
-use crate::objects::access_list::{Group, granted};
+use super::{ACCOUNT, S3Dialect, refusal, versions};
+use crate::objects::options::{Group, granted};
 use crate::objects::precondition::Precondition;
 
 const ALL_USERS: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
@@ -15,11 +15,11 @@ const AUTHENTICATED_USERS: &str = "http://acs.amazonaws.com/groups/global/Authen
 /// Returns the predefined list to keep for an object. In a bucket without access control lists, as every new one of
 /// Amazon's is, only the one that such a bucket implies is accepted.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html)
-pub(super) fn of_new(dialect: &Dialect, acl: Option<&ObjectCannedACL>) -> S3Result<Option<String>> {
+pub(super) fn of_new(dialect: &S3Dialect, acl: Option<&ObjectCannedACL>) -> S3Result<Option<String>> {
     kept(dialect, acl.map(ObjectCannedACL::as_str))
 }
 
-fn kept(dialect: &Dialect, acl: Option<&str>) -> S3Result<Option<String>> {
+fn kept(dialect: &S3Dialect, acl: Option<&str>) -> S3Result<Option<String>> {
     let acl = acl.map(str::to_owned);
     if dialect.habits.access_lists || acl.as_deref().is_none_or(|acl| acl == "bucket-owner-full-control") {
         return Ok(acl);
@@ -30,13 +30,13 @@ fn kept(dialect: &Dialect, acl: Option<&str>) -> S3Result<Option<String>> {
     Err(error)
 }
 
-pub(super) fn get(dialect: &Dialect, input: GetObjectAclInput) -> S3Result<GetObjectAclOutput> {
+pub(super) fn get(dialect: &S3Dialect, input: GetObjectAclInput) -> S3Result<GetObjectAclOutput> {
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    let grants = grants(object.attributes.asked.acl.as_deref());
+    let grants = grants(object.attributes.options.acl.as_deref());
     Ok(GetObjectAclOutput { grants: Some(grants), owner: Some(owner()), ..Default::default() })
 }
 
-pub(super) fn get_bucket(dialect: &Dialect, input: GetBucketAclInput) -> S3Result<GetBucketAclOutput> {
+pub(super) fn get_bucket(dialect: &S3Dialect, input: GetBucketAclInput) -> S3Result<GetBucketAclOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     let grants = grants(bucket.settings().acl.as_deref());
     Ok(GetBucketAclOutput { grants: Some(grants), owner: Some(owner()) })
@@ -68,7 +68,7 @@ fn grants(acl: Option<&str>) -> Vec<Grant> {
     grants
 }
 
-pub(super) fn put_bucket(dialect: &Dialect, input: PutBucketAclInput) -> S3Result<PutBucketAclOutput> {
+pub(super) fn put_bucket(dialect: &S3Dialect, input: PutBucketAclInput) -> S3Result<PutBucketAclOutput> {
     let Some(acl) = &input.acl else { return Err(not_predefined()) };
     let acl = kept(dialect, Some(acl.as_str()))?;
     let changed = dialect.objects.change_bucket(&input.bucket, |settings| {
@@ -83,14 +83,14 @@ fn not_predefined() -> S3Error {
     s3_error!(NotImplemented, "Only predefined access control lists are implemented.")
 }
 
-pub(super) fn put(dialect: &Dialect, input: PutObjectAclInput) -> S3Result<PutObjectAclOutput> {
+pub(super) fn put(dialect: &S3Dialect, input: PutObjectAclInput) -> S3Result<PutObjectAclOutput> {
     if input.acl.is_none() {
         return Err(not_predefined());
     }
     versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
     let acl = of_new(dialect, input.acl.as_ref())?;
     let change = |attributes: &mut crate::objects::Attributes| {
-        attributes.asked.acl = acl;
+        attributes.options.acl = acl;
         Ok::<_, S3Error>(())
     };
     let which = versions::asked(input.version_id.as_deref())?;

@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
-use super::{Dialect, error_document_with, refusal, timestamp, versions};
+use super::{S3Dialect, error_document_with, refusal, timestamp, versions};
 use crate::body::ResponseBody;
-use crate::objects::restore::{Place, Restore};
+use crate::objects::restore::{Availability, Restore};
 use crate::objects::{Object, now_us};
 
 /// Internal headers with the details of an error, from which [`finished`] writes the error document. The errors of the
@@ -24,8 +24,8 @@ const ACCEPTED: HeaderName = HeaderName::from_static("restore-accepted");
 /// Returns an error if an object is archived, so that its bytes can't be read.
 pub(super) fn admit(object: &Object) -> S3Result<()> {
     match object.place(now_us()) {
-        Place::AtHand | Place::Copied { .. } => Ok(()),
-        Place::Archive { .. } => {
+        Availability::AtHand | Availability::Copied { .. } => Ok(()),
+        Availability::Archive { .. } => {
             Err(invalid_state(object, "The operation is not valid for the object's storage class"))
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseB
 /// RestoreObject.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_RestoreObject.html)
 pub(super) fn restore(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: RestoreObjectInput,
 ) -> S3Result<S3Response<RestoreObjectOutput>> {
     let request = input.restore_request.unwrap_or_default();
@@ -98,14 +98,14 @@ fn decide(
         })
     };
     match object.place(now_us) {
-        Place::AtHand => {
+        Availability::AtHand => {
             let message = "Restore is not allowed for the object's current storage class";
             Err(invalid_state(object, message))
         }
-        Place::Archive { restoring: true } => {
+        Availability::Archive { restoring: true } => {
             Err(s3_error!(RestoreAlreadyInProgress, "Object restore is already in progress"))
         }
-        Place::Archive { restoring: false } if object.attributes.archive_status.is_some() => {
+        Availability::Archive { restoring: false } if object.attributes.archive_status.is_some() => {
             match request.days {
                 None => Ok((Restore::for_good(ready_us), StatusCode::ACCEPTED)),
                 // This is S3's own message (<https://github.com/s3tools/s3cmd/issues/1377>), although its documentation
@@ -117,18 +117,20 @@ fn decide(
                 )),
             }
         }
-        Place::Archive { restoring: false } => Ok((Restore::copy(ready_us, days()?), StatusCode::ACCEPTED)),
+        Availability::Archive { restoring: false } => {
+            Ok((Restore::copy(ready_us, days()?), StatusCode::ACCEPTED))
+        }
         // A readable copy exists already. The request only changes its end, to this many days from now.
-        Place::Copied { .. } => Ok((Restore::copy(now_us, days()?), StatusCode::OK)),
+        Availability::Copied { .. } => Ok((Restore::copy(now_us, days()?), StatusCode::OK)),
     }
 }
 
 /// Returns the `x-amz-restore` header of an object that is being restored or has been restored.
 pub(super) fn header(object: &Object) -> Option<String> {
     match object.place(now_us()) {
-        Place::AtHand | Place::Archive { restoring: false } => None,
-        Place::Archive { restoring: true } => Some("ongoing-request=\"true\"".to_owned()),
-        Place::Copied { until_us } => {
+        Availability::AtHand | Availability::Archive { restoring: false } => None,
+        Availability::Archive { restoring: true } => Some("ongoing-request=\"true\"".to_owned()),
+        Availability::Copied { until_us } => {
             let until = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_micros(until_us));
             Some(format!("ongoing-request=\"false\", expiry-date=\"{until}\""))
         }
@@ -143,9 +145,9 @@ pub(super) fn tier(object: &Object) -> Option<ArchiveStatus> {
 /// Returns the restore status for listings that request it. It is absent for objects that no client has restored.
 pub(super) fn status(object: &Object, now_us: u64) -> Option<RestoreStatus> {
     let (is_restore_in_progress, until_us) = match object.place(now_us) {
-        Place::AtHand | Place::Archive { restoring: false } => return None,
-        Place::Archive { restoring: true } => (true, None),
-        Place::Copied { until_us } => (false, Some(until_us)),
+        Availability::AtHand | Availability::Archive { restoring: false } => return None,
+        Availability::Archive { restoring: true } => (true, None),
+        Availability::Copied { until_us } => (false, Some(until_us)),
     };
     let restore_expiry_date = until_us.map(timestamp);
     Some(RestoreStatus { is_restore_in_progress: Some(is_restore_in_progress), restore_expiry_date })
@@ -199,7 +201,7 @@ mod tests {
         assert_eq!(asked(&mut cold, Some(1), 0), Ok(202));
         assert_eq!(asked(&mut cold, Some(1), 1), Err("RestoreAlreadyInProgress".into()));
         assert_eq!(asked(&mut cold, Some(5), DAY_US), Ok(200));
-        assert_eq!(cold.place(DAY_US), Place::Copied { until_us: 7 * DAY_US });
+        assert_eq!(cold.place(DAY_US), Availability::Copied { until_us: 7 * DAY_US });
         assert_eq!(asked(&mut cold, Some(1), 7 * DAY_US), Ok(202), "the copy has gone");
     }
 

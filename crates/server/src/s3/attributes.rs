@@ -4,21 +4,24 @@ use http::Response;
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-use super::asked::customer_of;
 use super::checksums::{kind, set_checksum};
-use super::{Dialect, checksums, encryption, timestamp, versions};
+use super::object_options::customer_of;
+use super::{S3Dialect, checksums, encryption, timestamp, versions};
 use crate::body::ResponseBody;
 use crate::objects::Object;
 
 /// The maximum number of parts on a page.
 const PARTS_MAX: i32 = 1000;
 
-pub(super) fn get(dialect: &Dialect, input: GetObjectAttributesInput) -> S3Result<GetObjectAttributesOutput> {
+pub(super) fn get(
+    dialect: &S3Dialect,
+    input: GetObjectAttributesInput,
+) -> S3Result<GetObjectAttributesOutput> {
     if !dialect.habits.object_attributes {
         return Err(s3_error!(NotImplemented));
     }
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    encryption::admit(customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
+    encryption::admit(customer_of!(input)?.as_ref(), object.attributes.options.encryption.as_ref())?;
     let mut output = GetObjectAttributesOutput {
         last_modified: Some(timestamp(object.created_us)),
         version_id: versions::reported(dialect, &input.bucket, &object),

@@ -3,7 +3,7 @@
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-use super::{Dialect, refusal, tagging};
+use super::{S3Dialect, refusal, tagging};
 use crate::objects::settings::BucketSettings;
 use crate::objects::settings::CorsRule;
 
@@ -12,7 +12,7 @@ use crate::objects::settings::CorsRule;
 const RULES_MAX: usize = 100;
 const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
 
-pub(super) fn get_cors(dialect: &Dialect, input: GetBucketCorsInput) -> S3Result<GetBucketCorsOutput> {
+pub(super) fn get_cors(dialect: &S3Dialect, input: GetBucketCorsInput) -> S3Result<GetBucketCorsOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     let settings = bucket.settings();
     if settings.cors.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn get_cors(dialect: &Dialect, input: GetBucketCorsInput) -> S3Result
     Ok(GetBucketCorsOutput { cors_rules: Some(rules.collect()) })
 }
 
-pub(super) fn put_cors(dialect: &Dialect, input: PutBucketCorsInput) -> S3Result<PutBucketCorsOutput> {
+pub(super) fn put_cors(dialect: &S3Dialect, input: PutBucketCorsInput) -> S3Result<PutBucketCorsOutput> {
     let rules = input.cors_configuration.cors_rules;
     if rules.is_empty() || rules.len() > RULES_MAX {
         return Err(s3_error!(
@@ -66,14 +66,17 @@ fn rule(rule: CORSRule) -> S3Result<CorsRule> {
 }
 
 pub(super) fn delete_cors(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: DeleteBucketCorsInput,
 ) -> S3Result<DeleteBucketCorsOutput> {
     set(dialect, &input.bucket, |settings| settings.cors.clear())?;
     Ok(DeleteBucketCorsOutput::default())
 }
 
-pub(super) fn get_tags(dialect: &Dialect, input: GetBucketTaggingInput) -> S3Result<GetBucketTaggingOutput> {
+pub(super) fn get_tags(
+    dialect: &S3Dialect,
+    input: GetBucketTaggingInput,
+) -> S3Result<GetBucketTaggingOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     let settings = bucket.settings();
     if settings.tags.is_empty() {
@@ -83,21 +86,24 @@ pub(super) fn get_tags(dialect: &Dialect, input: GetBucketTaggingInput) -> S3Res
     Ok(GetBucketTaggingOutput { tag_set: settings.tags.iter().map(tag).collect() })
 }
 
-pub(super) fn put_tags(dialect: &Dialect, input: PutBucketTaggingInput) -> S3Result<PutBucketTaggingOutput> {
+pub(super) fn put_tags(
+    dialect: &S3Dialect,
+    input: PutBucketTaggingInput,
+) -> S3Result<PutBucketTaggingOutput> {
     let tags = tagging::of_bucket(input.tagging.tag_set)?;
     set(dialect, &input.bucket, |settings| settings.tags = tags)?;
     Ok(PutBucketTaggingOutput::default())
 }
 
 pub(super) fn delete_tags(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: DeleteBucketTaggingInput,
 ) -> S3Result<DeleteBucketTaggingOutput> {
     set(dialect, &input.bucket, |settings| settings.tags.clear())?;
     Ok(DeleteBucketTaggingOutput::default())
 }
 
-fn set(dialect: &Dialect, bucket: &str, change: impl FnOnce(&mut BucketSettings)) -> S3Result<()> {
+fn set(dialect: &S3Dialect, bucket: &str, change: impl FnOnce(&mut BucketSettings)) -> S3Result<()> {
     let changed = dialect.objects.change_bucket(bucket, |settings| {
         change(settings);
         Ok::<_, s3s::S3Error>(())

@@ -4,15 +4,15 @@ use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
 use super::list::owner;
-use super::{Dialect, refusal, timestamp};
+use super::{S3Dialect, refusal, timestamp};
 use crate::objects::bucket_name::objection;
 use crate::objects::settings::BucketSettings;
-use crate::objects::{Refused, Versioning};
+use crate::objects::{StoreError, Versioning};
 
 /// The maximum number of buckets on a page. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html>
 const BUCKETS_MAX: i32 = 10_000;
 
-pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListBucketsOutput> {
+pub(super) fn list(dialect: &S3Dialect, input: ListBucketsInput) -> S3Result<ListBucketsOutput> {
     if input.max_buckets.is_none() && !dialect.habits.unpaged_buckets {
         return Err(s3_error!(InvalidRequest, "Unpaginated requests are not supported for this account"));
     }
@@ -34,9 +34,9 @@ pub(super) fn list(dialect: &Dialect, input: ListBucketsInput) -> S3Result<ListB
     Ok(ListBucketsOutput { buckets, owner: Some(owner()), continuation_token: token, ..Default::default() })
 }
 
-pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {
+pub(super) fn create(dialect: &S3Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {
     if objection(&input.bucket).is_some() {
-        return Err(refusal(Refused::BadBucketName));
+        return Err(refusal(StoreError::BadBucketName));
     }
     // The endpoint of a region creates buckets only in that region. The request must name the region, unless it is
     // us-east-1.
@@ -67,24 +67,24 @@ pub(super) fn create(dialect: &Dialect, input: CreateBucketInput) -> S3Result<Cr
     let settings = BucketSettings { locks, versioning, acl, ..BucketSettings::default() };
     match dialect.objects.create_bucket_with(&input.bucket, settings) {
         // Only in us-east-1, creating a bucket that the caller already owns is a success.
-        Err(Refused::BucketExists) if region == "us-east-1" => {}
+        Err(StoreError::BucketExists) if region == "us-east-1" => {}
         made => made.map_err(refusal)?,
     }
     Ok(CreateBucketOutput { location: Some(format!("/{}", input.bucket)) })
 }
 
-pub(super) fn head(dialect: &Dialect, input: HeadBucketInput) -> S3Result<HeadBucketOutput> {
+pub(super) fn head(dialect: &S3Dialect, input: HeadBucketInput) -> S3Result<HeadBucketOutput> {
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     Ok(HeadBucketOutput { bucket_region: Some(region(dialect, &input.bucket)), ..Default::default() })
 }
 
-pub(super) fn delete(dialect: &Dialect, input: DeleteBucketInput) -> S3Result<DeleteBucketOutput> {
+pub(super) fn delete(dialect: &S3Dialect, input: DeleteBucketInput) -> S3Result<DeleteBucketOutput> {
     dialect.objects.delete_bucket(&input.bucket).map_err(refusal)?;
     Ok(DeleteBucketOutput::default())
 }
 
 pub(super) fn location(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: GetBucketLocationInput,
 ) -> S3Result<GetBucketLocationOutput> {
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
@@ -93,6 +93,6 @@ pub(super) fn location(
     Ok(GetBucketLocationOutput { location_constraint: region.map(BucketLocationConstraint::from) })
 }
 
-fn region(dialect: &Dialect, bucket: &str) -> String {
+fn region(dialect: &S3Dialect, bucket: &str) -> String {
     dialect.config.bucket_regions.get(bucket).unwrap_or(&dialect.config.region).clone()
 }

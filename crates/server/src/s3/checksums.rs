@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
-use crate::checksum::{Algorithm, Sums, Wanted, base64, from_base64};
+use crate::checksum::{Algorithm, ComputedChecksums, WantedChecksums, base64, from_base64};
 use crate::objects::Object;
 use crate::objects::object::StoredChecksum;
 
@@ -12,14 +12,14 @@ pub(super) const ALGORITHMS: [Algorithm; 5] =
 
 /// The checksums that an upload announces.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Announced {
+pub(super) struct AnnouncedChecksums {
     /// The algorithm, and the checksum. It is `None` if a trailer will contain it.
     pub(super) checksum: Option<(Algorithm, Option<String>)>,
     pub(super) md5: Option<[u8; 16]>,
 }
 
-impl Announced {
-    pub(super) fn in_headers(headers: &HeaderMap) -> S3Result<Announced> {
+impl AnnouncedChecksums {
+    pub(super) fn in_headers(headers: &HeaderMap) -> S3Result<AnnouncedChecksums> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let in_header = ALGORITHMS
             .into_iter()
@@ -41,18 +41,18 @@ impl Announced {
                 }
                 None => None,
             };
-        Ok(Announced { checksum: in_header.or_else(in_trailer), md5 })
+        Ok(AnnouncedChecksums { checksum: in_header.or_else(in_trailer), md5 })
     }
 
     /// Returns the checksums to compute. If the client chose no algorithm, `otherwise` is used.
-    pub(super) fn wanted(&self, otherwise: Option<Algorithm>, md5_etags: bool) -> Wanted {
+    pub(super) fn wanted(&self, otherwise: Option<Algorithm>, md5_etags: bool) -> WantedChecksums {
         let md5_bytes_max = if md5_etags || self.md5.is_some() { u64::MAX } else { 0 };
         let extra = self.checksum.as_ref().map(|(algorithm, _)| *algorithm).or(otherwise);
-        Wanted { md5_bytes_max, crc64nvme: true, extra }
+        WantedChecksums { md5_bytes_max, crc64nvme: true, extra }
     }
 
     /// Compares the checksums that a header or trailer announced with those of the received bytes.
-    pub(super) fn check(&self, sums: &Sums, trailers: Option<&HeaderMap>) -> S3Result<()> {
+    pub(super) fn check(&self, sums: &ComputedChecksums, trailers: Option<&HeaderMap>) -> S3Result<()> {
         if self.md5.is_some_and(|md5| sums.md5.is_some_and(|computed| computed != md5)) {
             return Err(s3_error!(
                 BadDigest,
@@ -113,7 +113,7 @@ pub(super) fn of(object: &Object) -> StoredChecksum {
 }
 
 /// Returns the checksum of an object that was written in one request.
-pub(super) fn stored(sums: &Sums, announced: &Announced) -> Option<StoredChecksum> {
+pub(super) fn stored(sums: &ComputedChecksums, announced: &AnnouncedChecksums) -> Option<StoredChecksum> {
     // If the client chose none, S3 computes CRC64NVME.
     let algorithm = announced.checksum.as_ref().map_or(Algorithm::Crc64Nvme, |(algorithm, _)| *algorithm);
     sums.of(algorithm).map(|sum| StoredChecksum { algorithm, value: base64(&sum), composite: false })
@@ -148,20 +148,26 @@ mod tests {
     #[test]
     fn a_checksum_is_announced_by_header_or_trailer() {
         let mut headers = HeaderMap::new();
-        assert_eq!(Announced::in_headers(&headers).unwrap(), Announced { checksum: None, md5: None });
+        assert_eq!(
+            AnnouncedChecksums::in_headers(&headers).unwrap(),
+            AnnouncedChecksums { checksum: None, md5: None }
+        );
         headers.insert("x-amz-trailer", "x-amz-checksum-crc32".parse().unwrap());
-        assert_eq!(Announced::in_headers(&headers).unwrap().checksum, Some((Algorithm::Crc32, None)));
+        assert_eq!(
+            AnnouncedChecksums::in_headers(&headers).unwrap().checksum,
+            Some((Algorithm::Crc32, None))
+        );
         headers.insert("x-amz-checksum-sha256", "abc=".parse().unwrap());
-        let checksum = Announced::in_headers(&headers).unwrap().checksum;
+        let checksum = AnnouncedChecksums::in_headers(&headers).unwrap().checksum;
         assert_eq!(checksum, Some((Algorithm::Sha256, Some("abc=".to_owned()))));
         headers.insert("content-md5", "no md5".parse().unwrap());
-        assert!(Announced::in_headers(&headers).is_err());
+        assert!(AnnouncedChecksums::in_headers(&headers).is_err());
     }
 
     #[test]
     fn what_does_not_match_is_a_bad_digest() {
-        let sums = Sums { crc32c: 7, ..Default::default() };
-        let announced = |value: &str| Announced {
+        let sums = ComputedChecksums { crc32c: 7, ..Default::default() };
+        let announced = |value: &str| AnnouncedChecksums {
             checksum: Some((Algorithm::Crc32c, Some(value.to_owned()))),
             md5: None,
         };

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use crate::objects::asked::Encryption;
-use crate::objects::assembly::Named;
+use crate::objects::assembly::NamedPart;
 use crate::objects::object::StoredChecksum;
+use crate::objects::options::ObjectEncryption;
 
 /// The number of uploads that are remembered. A new one replaces the oldest.
 const REMEMBERED: usize = 1000;
@@ -17,11 +17,11 @@ pub(super) struct Completion {
     pub(super) upload: String,
     pub(super) bucket: String,
     pub(super) key: String,
-    pub(super) parts: Vec<Named>,
+    pub(super) parts: Vec<NamedPart>,
     pub(super) etag: String,
     pub(super) version: Option<String>,
     pub(super) checksum: Option<StoredChecksum>,
-    pub(super) encryption: Option<Encryption>,
+    pub(super) encryption: Option<ObjectEncryption>,
 }
 
 /// The last completed uploads.
@@ -38,7 +38,13 @@ impl Completions {
     }
 
     /// Returns the result of an upload, if it was completed from the same parts.
-    pub(super) fn of(&self, upload: &str, bucket: &str, key: &str, parts: &[Named]) -> Option<Completion> {
+    pub(super) fn of(
+        &self,
+        upload: &str,
+        bucket: &str,
+        key: &str,
+        parts: &[NamedPart],
+    ) -> Option<Completion> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |known: &&Completion| {
             known.upload == upload && known.bucket == bucket && known.key == key && known.parts == parts
@@ -53,7 +59,7 @@ mod tests {
 
     #[test]
     fn an_upload_is_known_by_its_parts_and_not_for_ever() {
-        let named = |number| vec![Named { number, etag: Some("e".to_owned()) }];
+        let named = |number| vec![NamedPart { number, etag: Some("e".to_owned()) }];
         let completion = |upload: usize| Completion {
             upload: upload.to_string(),
             bucket: "b".to_owned(),

@@ -3,7 +3,7 @@
 use s3s::dto::{ETagCondition, Timestamp};
 use s3s::{S3Result, s3_error};
 
-use super::Dialect;
+use super::S3Dialect;
 use crate::habits::Treatment;
 use crate::objects::Object;
 use crate::objects::precondition::{ETags, Precondition};
@@ -24,7 +24,7 @@ pub(super) fn of_write(
     }
 }
 
-impl Dialect {
+impl S3Dialect {
     /// Returns the error for a conflict if the key of a conditional write was deleted after the write began at
     /// `begun_us`, because S3 reports this case as a conflict.
     pub(super) fn conflict(
@@ -88,7 +88,7 @@ pub(super) fn of_source(
 /// Reads R2's conditions on the destination of a copy. The dates are checked now. The ETags are checked when the copy
 /// is stored.
 pub(super) fn of_destination(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
     key: &str,
     headers: &http::HeaderMap,

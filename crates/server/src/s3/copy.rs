@@ -6,30 +6,30 @@ use http::HeaderMap;
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Request, S3Result, s3_error};
 
-use super::asked::{asked_of, source_customer_of, tell_encryption};
 use super::checksums::{kind, set_checksum};
+use super::object_options::{options_of, source_customer_of, tell_encryption};
 use super::{
-    Dialect, archive, checksums, conditions, encryption, put, refusal, refusals, timestamp, versions,
+    S3Dialect, archive, checksums, conditions, encryption, put, refusal, refusals, timestamp, versions,
 };
 use crate::objects::{Attributes, NewObject, Object, Objects};
 
-pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3Result<CopyObjectOutput> {
+pub(super) fn copy(dialect: &S3Dialect, request: S3Request<CopyObjectInput>) -> S3Result<CopyObjectOutput> {
     let S3Request { input, headers, .. } = request;
     let from = source(&headers)?;
     let (bucket, key, version) = named(&from)?;
     let object = of_source(dialect, bucket, key, version)?;
     archive::admit(&object)?;
-    encryption::admit(source_customer_of!(input)?.as_ref(), object.attributes.asked.encryption.as_ref())?;
-    let mut asked = asked_of!(dialect, input);
+    encryption::admit(source_customer_of!(input)?.as_ref(), object.attributes.options.encryption.as_ref())?;
+    let mut options = options_of!(dialect, input);
     match input.tagging_directive.as_ref().map(TaggingDirective::as_str) {
         Some(TaggingDirective::REPLACE) => {}
-        _ if !asked.tags.is_empty() => {
+        _ if !options.tags.is_empty() => {
             return Err(s3_error!(
                 InvalidArgument,
                 "Tags are given, but the tagging directive is not REPLACE."
             ));
         }
-        _ => asked.tags.clone_from(&object.attributes.asked.tags),
+        _ => options.tags.clone_from(&object.attributes.options.tags),
     }
     conditions::of_source(
         &object,
@@ -69,7 +69,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
             expires: put::expires(&headers),
             storage_class: None,
             metadata: input.metadata.unwrap_or_default().into_iter().collect(),
-            asked: asked.clone(),
+            options: options.clone(),
             ..Default::default()
         }
     } else {
@@ -80,9 +80,9 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
     attributes.storage_class = input.storage_class.map(|class| class.as_str().to_owned());
     attributes.archive_status = None;
     // Encryption, access control and locks aren't copied: they come from this request.
-    attributes.asked = asked;
+    attributes.options = options;
     let new = NewObject {
-        etag: encryption::etag(dialect, &input.bucket, attributes.asked.encryption.as_ref(), object.crc32c),
+        etag: encryption::etag(dialect, &input.bucket, attributes.options.encryption.as_ref(), object.crc32c),
         attributes,
         checksum: object.checksum.clone(),
         components: object.components,
@@ -107,7 +107,7 @@ pub(super) fn copy(dialect: &Dialect, request: S3Request<CopyObjectInput>) -> S3
         version_id: versions::reported(dialect, &input.bucket, &copied),
         ..Default::default()
     };
-    tell_encryption!(output, &copied.attributes.asked.encryption);
+    tell_encryption!(output, &copied.attributes.options.encryption);
     Ok(output)
 }
 
@@ -140,7 +140,7 @@ pub(super) fn named(source: &CopySource) -> S3Result<(&str, &str, Option<&str>)>
 
 /// Finds the object to copy.
 pub(super) fn of_source(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
     key: &str,
     version: Option<&str>,

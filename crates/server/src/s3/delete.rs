@@ -5,15 +5,15 @@ use std::sync::Arc;
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Result, s3_error};
 
-use super::{Dialect, conditions, object_lock, refusal, usual_code, versions};
-use crate::fault::draws::Draws;
+use super::{S3Dialect, conditions, object_lock, refusal, usual_code, versions};
+use crate::fault::injector::FaultInjector;
 use crate::objects::precondition::Precondition;
-use crate::objects::versions::{Heir, Which};
-use crate::objects::{Refused, Removed};
+use crate::objects::versions::{VersionSelector, VersionSuccessor};
+use crate::objects::{RemovalResult, StoreError};
 
 const KEYS_MAX: usize = 1000;
 
-pub(super) fn one(dialect: &Dialect, input: DeleteObjectInput) -> S3Result<DeleteObjectOutput> {
+pub(super) fn one(dialect: &S3Dialect, input: DeleteObjectInput) -> S3Result<DeleteObjectOutput> {
     let precondition = conditions::of_write(dialect.habits.conditions.delete, input.if_match, None)?;
     object_lock::check_bypass(dialect, &input.bucket, input.bypass_governance_retention)?;
     let bypasses = input.bypass_governance_retention == Some(true);
@@ -24,11 +24,11 @@ pub(super) fn one(dialect: &Dialect, input: DeleteObjectInput) -> S3Result<Delet
 }
 
 pub(super) fn many(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     request: S3Request<DeleteObjectsInput>,
 ) -> S3Result<DeleteObjectsOutput> {
     let S3Request { input, extensions, .. } = request;
-    let draws = extensions.get::<Arc<Draws>>();
+    let draws = extensions.get::<Arc<FaultInjector>>();
     if input.delete.objects.is_empty() || input.delete.objects.len() > KEYS_MAX {
         return Err(s3_error!(MalformedXML, "from 1 to 1000 keys can be deleted at once"));
     }
@@ -79,20 +79,27 @@ pub(super) fn many(
 /// Deletes an object. If the object doesn't exist, that is a success and the result is `None`, unless the request has a
 /// condition.
 fn delete(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
     key: &str,
     version: Option<&str>,
     precondition: &Precondition,
     bypasses: bool,
-) -> S3Result<Option<Removed>> {
+) -> S3Result<Option<RemovalResult>> {
     let removed = match versions::asked(version).map_err(|_| no_version())? {
-        Which::Live => dialect.objects.delete_or_mark(bucket, key, precondition, bypasses),
-        which => dialect.objects.delete_version(bucket, key, which, Heir::Newest, precondition, bypasses),
+        VersionSelector::Live => dialect.objects.delete_or_mark(bucket, key, precondition, bypasses),
+        which => dialect.objects.delete_version(
+            bucket,
+            key,
+            which,
+            VersionSuccessor::Newest,
+            precondition,
+            bypasses,
+        ),
     };
     match removed {
         Ok(removed) => Ok(Some(removed)),
-        Err(Refused::NoObject) if precondition.is_none() => Ok(None),
+        Err(StoreError::NoObject) if precondition.is_none() => Ok(None),
         Err(refused) => Err(refusal(refused)),
     }
 }
@@ -102,10 +109,12 @@ fn no_version() -> S3Error {
 }
 
 /// Returns the version id for the answer, and true if that version is a delete marker.
-fn reported(removed: &Option<Removed>, asked: Option<String>) -> (Option<String>, bool) {
+fn reported(removed: &Option<RemovalResult>, asked: Option<String>) -> (Option<String>, bool) {
     match removed {
-        Some(Removed::Marked(marker)) => (Some(versions::id(marker)), true),
-        Some(Removed::Version(version)) => (Some(versions::id(version)), version.standing.is_delete_marker),
-        Some(Removed::Gone) | None => (asked, false),
+        Some(RemovalResult::Marked(marker)) => (Some(versions::id(marker)), true),
+        Some(RemovalResult::Version(version)) => {
+            (Some(versions::id(version)), version.standing.is_delete_marker)
+        }
+        Some(RemovalResult::Gone) | None => (asked, false),
     }
 }

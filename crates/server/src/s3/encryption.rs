@@ -3,15 +3,15 @@
 
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
-use super::Dialect;
+use super::S3Dialect;
 use super::directory::is_directory;
 use crate::checksum::hex;
-use crate::customer_key::{self, BadKey, Fit, HashedBy};
-use crate::objects::asked::Encryption;
+use crate::customer_key::{self, CustomerKeyError, HashedBy, KeyMatch};
 use crate::objects::now_us;
+use crate::objects::options::ObjectEncryption;
 
 /// The headers that request encryption of a new object with keys that the store manages.
-pub(super) struct Managed<'a> {
+pub(super) struct ManagedEncryption<'a> {
     pub(super) algorithm: Option<&'a str>,
     pub(super) kms_key: Option<&'a str>,
     pub(super) bucket_key: Option<bool>,
@@ -23,18 +23,18 @@ pub(super) fn customer(
     algorithm: Option<&str>,
     key: Option<&str>,
     md5: Option<&str>,
-) -> S3Result<Option<Encryption>> {
+) -> S3Result<Option<ObjectEncryption>> {
     customer_key::sent(algorithm, key, md5, HashedBy::Md5).map_err(|bad| match bad {
-        BadKey::Algorithm => {
+        CustomerKeyError::Algorithm => {
             s3_error!(
                 InvalidEncryptionAlgorithmError,
                 "The encryption request you specified is not valid. Supported value: AES256."
             )
         }
-        BadKey::Key => {
+        CustomerKeyError::Key => {
             s3_error!(InvalidArgument, "The secret key was invalid for the specified algorithm.")
         }
-        BadKey::Hash => s3_error!(
+        CustomerKeyError::Hash => s3_error!(
             InvalidArgument,
             "The calculated MD5 hash of the key did not match the hash that was provided."
         ),
@@ -42,8 +42,11 @@ pub(super) fn customer(
 }
 
 /// Returns the encryption of a new object.
-pub(super) fn of_new(managed: &Managed<'_>, customer: Option<Encryption>) -> S3Result<Option<Encryption>> {
-    let Managed { algorithm, kms_key, bucket_key, context } = *managed;
+pub(super) fn of_new(
+    managed: &ManagedEncryption<'_>,
+    customer: Option<ObjectEncryption>,
+) -> S3Result<Option<ObjectEncryption>> {
+    let ManagedEncryption { algorithm, kms_key, bucket_key, context } = *managed;
     let is_kms = matches!(algorithm, Some("aws:kms" | "aws:kms:dsse"));
     if algorithm.is_some_and(|algorithm| !is_kms && algorithm != "AES256") {
         return Err(s3_error!(InvalidArgument, "The encryption method specified is not supported"));
@@ -60,7 +63,7 @@ pub(super) fn of_new(managed: &Managed<'_>, customer: Option<Encryption>) -> S3R
             "Server Side Encryption with AWS KMS managed key requires HTTP header x-amz-server-side-encryption : aws:kms"
         ));
     }
-    let managed = algorithm.map(|algorithm| Encryption::Managed {
+    let managed = algorithm.map(|algorithm| ObjectEncryption::Managed {
         algorithm: algorithm.to_owned(),
         kms_key: kms_key.map(str::to_owned),
         bucket_key: bucket_key.unwrap_or_default(),
@@ -69,15 +72,15 @@ pub(super) fn of_new(managed: &Managed<'_>, customer: Option<Encryption>) -> S3R
 }
 
 /// Checks that a request has the key of its object.
-pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> S3Result<()> {
+pub(super) fn admit(sent: Option<&ObjectEncryption>, written: Option<&ObjectEncryption>) -> S3Result<()> {
     match customer_key::fits(sent, written) {
-        Fit::Opens => Ok(()),
-        Fit::Missing => Err(s3_error!(
+        KeyMatch::Opens => Ok(()),
+        KeyMatch::Missing => Err(s3_error!(
             InvalidRequest,
             "The object was stored using a form of Server Side Encryption. The correct parameters must be provided to retrieve the object."
         )),
-        Fit::Other => Err(s3_error!(AccessDenied, "Access Denied")),
-        Fit::NotNeeded => {
+        KeyMatch::Other => Err(s3_error!(AccessDenied, "Access Denied")),
+        KeyMatch::NotNeeded => {
             Err(s3_error!(InvalidRequest, "The encryption parameters are not applicable to this object."))
         }
     }
@@ -87,16 +90,16 @@ pub(super) fn admit(sent: Option<&Encryption>, written: Option<&Encryption>) -> 
 /// but are opaque. Objects that a KMS key or a customer's key encrypts have them, and those in directory buckets. All
 /// objects have them if the imitated service has no MD5s.
 pub(super) fn etag(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
-    encryption: Option<&Encryption>,
+    encryption: Option<&ObjectEncryption>,
     crc32c: u32,
 ) -> Option<String> {
     let is_opaque = match encryption {
         _ if is_directory(bucket) || !dialect.habits.md5_etags => true,
         None => false,
-        Some(Encryption::Managed { algorithm, .. }) => algorithm != "AES256",
-        Some(Encryption::Customer { .. }) => true,
+        Some(ObjectEncryption::Managed { algorithm, .. }) => algorithm != "AES256",
+        Some(ObjectEncryption::Customer { .. }) => true,
     };
     is_opaque.then(|| opaque_etag(crc32c))
 }

@@ -23,7 +23,7 @@ const CONDITIONS: [(&str, &str); 8] = [
 ];
 
 /// The details of a request that its error document may contain.
-pub(super) struct About {
+pub(super) struct ErrorContext {
     method: Method,
     bucket: String,
     key: String,
@@ -36,15 +36,15 @@ pub(super) struct About {
     access_key: Option<String>,
 }
 
-impl About {
-    pub(super) fn of(head: &Parts, bucket: &str, key: &str) -> About {
+impl ErrorContext {
+    pub(super) fn of(head: &Parts, bucket: &str, key: &str) -> ErrorContext {
         let query = Query::parse(head.uri.query());
         let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
         let credential = header("authorization")
             .and_then(|text| text.split("Credential=").nth(1))
             .or_else(|| query.value("X-Amz-Credential"));
         let is_sent = |(name, _): &&(&str, &str)| head.headers.contains_key(*name);
-        About {
+        ErrorContext {
             method: head.method.clone(),
             bucket: bucket.to_owned(),
             key: key.to_owned(),
@@ -100,7 +100,7 @@ impl About {
 /// Returns the answer. If it is an error with a document, the document is completed.
 pub(super) async fn complete(
     answer: Response<ResponseBody>,
-    about: &About,
+    about: &ErrorContext,
     request_id: &str,
     host_id: &str,
 ) -> Response<ResponseBody> {
@@ -124,7 +124,7 @@ pub(super) async fn complete(
     Response::from_parts(head, ResponseBody::whole(bytes))
 }
 
-fn completed(text: &str, about: &About, request_id: &str, host_id: &str) -> String {
+fn completed(text: &str, about: &ErrorContext, request_id: &str, host_id: &str) -> String {
     let Some(end) = text.rfind("</Error>") else { return text.to_owned() };
     let has = |name: &str| text.contains(&format!("<{name}>"));
     let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
@@ -203,12 +203,12 @@ mod tests {
 
     use super::*;
 
-    fn about(headers: &[(&str, &str)], uri: &str) -> About {
+    fn about(headers: &[(&str, &str)], uri: &str) -> ErrorContext {
         let mut request = Request::builder().method("PUT").uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        About::of(&request.body(()).unwrap().into_parts().0, "b", "a&b")
+        ErrorContext::of(&request.body(()).unwrap().into_parts().0, "b", "a&b")
     }
 
     #[test]

@@ -13,7 +13,7 @@ use s3s::dto::{ObjectCannedACL, PutObjectInput, TimestampFormat};
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use super::refusals::{self, Refusal};
-use super::{Dialect, error_document};
+use super::{S3Dialect, error_document};
 use crate::body::{RequestBody, ResponseBody};
 use crate::checksum::from_base64;
 
@@ -178,7 +178,7 @@ pub(super) fn set_fields(input: &mut PutObjectInput, extensions: &Extensions) {
 /// Sets the headers that a PutObject would have in place of the form's fields, and refuses what a PutObject is refused
 /// for.
 pub(super) fn set_headers(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: &PutObjectInput,
     headers: &mut HeaderMap,
 ) -> S3Result<()> {

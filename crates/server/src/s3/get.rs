@@ -7,24 +7,24 @@ use http::StatusCode;
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
-use super::asked::{customer_of, tell_encryption, tell_lock};
 use super::checksums::{kind, set_checksum};
 use super::directory::{self, is_directory};
+use super::object_options::{customer_of, tell_encryption, tell_lock};
 use super::{
-    Dialect, archive, checksums, conditions, encryption, refusal_to_read, timestamp, unmarked, versions,
+    S3Dialect, ambiguous, archive, checksums, conditions, encryption, refusal_to_read, timestamp, versions,
 };
 use crate::body::ObjectStream;
-use crate::objects::asked::Encryption;
-use crate::objects::{Object, Refused};
+use crate::objects::options::ObjectEncryption;
+use crate::objects::{Object, StoreError};
 
-pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
+pub(super) fn get(dialect: &S3Dialect, input: GetObjectInput) -> S3Result<S3Response<GetObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, input.version_id.as_deref(), &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
         .map_err(|error| with_state(error, &object))?;
     archive::admit(&object)?;
-    let asked = &object.attributes.asked;
-    encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
+    let options = &object.attributes.options;
+    encryption::admit(customer_of!(input)?.as_ref(), options.encryption.as_ref())?;
     admit_decryption(dialect, &object)?;
     let range = match input.part_number.filter(|_| dialect.habits.part_numbers) {
         Some(number) => part(&object, number)?,
@@ -48,13 +48,13 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
             .and(object.parts.map(|parts| parts as i32)),
         restore: archive::header(&object),
         storage_class: storage_class(&input.bucket, &object),
-        tag_count: Some(asked.tags.len() as i32).filter(|count| *count > 0),
+        tag_count: Some(options.tags.len() as i32).filter(|count| *count > 0),
         version_id: versions::reported(dialect, &input.bucket, &object),
         website_redirect_location: attributes.website_redirect.clone(),
         ..Default::default()
     };
-    tell_encryption!(output, &asked.encryption);
-    tell_lock!(output, asked);
+    tell_encryption!(output, &options.encryption);
+    tell_lock!(output, options);
     // The checksums are those of the whole object, so S3 leaves them out of answers to a range.
     if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
@@ -69,16 +69,16 @@ pub(super) fn get(dialect: &Dialect, input: GetObjectInput) -> S3Result<S3Respon
         None => object.content.clone(),
     };
     output.body = Some(StreamingBlob::new(ObjectStream(content.reader())));
-    Ok(unmarked::about(with_expiry(S3Response::new(output), &object), &object))
+    Ok(ambiguous::about(with_expiry(S3Response::new(output), &object), &object))
 }
 
-pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
+pub(super) fn head(dialect: &S3Dialect, input: HeadObjectInput) -> S3Result<S3Response<HeadObjectOutput>> {
     let etags = conditions::etags(input.if_match, input.if_none_match);
     let object = find(dialect, &input.bucket, &input.key, input.version_id.as_deref(), &etags)?;
     conditions::dates(&object, &etags, input.if_modified_since, input.if_unmodified_since)
         .map_err(|error| with_state(error, &object))?;
-    let asked = &object.attributes.asked;
-    encryption::admit(customer_of!(input)?.as_ref(), asked.encryption.as_ref())?;
+    let options = &object.attributes.options;
+    encryption::admit(customer_of!(input)?.as_ref(), options.encryption.as_ref())?;
     // If KMS encrypts an object, its checksum is encrypted too. So the caller needs permission to use the key.
     if enabled(input.checksum_mode.as_ref()) {
         admit_decryption(dialect, &object)?;
@@ -110,8 +110,8 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         website_redirect_location: attributes.website_redirect.clone(),
         ..Default::default()
     };
-    tell_encryption!(output, &asked.encryption);
-    tell_lock!(output, asked);
+    tell_encryption!(output, &options.encryption);
+    tell_lock!(output, options);
     if range.is_none() && dialect.tells_checksums() && enabled(input.checksum_mode.as_ref()) {
         let stored = checksums::of(&object);
         output.checksum_type = Some(kind(stored.composite));
@@ -125,10 +125,10 @@ pub(super) fn head(dialect: &Dialect, input: HeadObjectInput) -> S3Result<S3Resp
         None => S3Response::new(output),
     };
     // `s3s` has no field for this header.
-    if !asked.tags.is_empty() {
-        answer.headers.insert("x-amz-tagging-count", asked.tags.len().into());
+    if !options.tags.is_empty() {
+        answer.headers.insert("x-amz-tagging-count", options.tags.len().into());
     }
-    Ok(unmarked::about(with_expiry(answer, &object), &object))
+    Ok(ambiguous::about(with_expiry(answer, &object), &object))
 }
 
 /// Adds the `Expires` header that the object's writer sent.
@@ -140,8 +140,8 @@ fn with_expiry<T>(mut answer: S3Response<T>, object: &Object) -> S3Response<T> {
 }
 
 /// Returns an error if KMS encrypts the object and the caller isn't allowed to use the key.
-fn admit_decryption(dialect: &Dialect, object: &Object) -> S3Result<()> {
-    let is_kms = matches!(&object.attributes.asked.encryption, Some(Encryption::Managed { algorithm, .. }) if algorithm.starts_with("aws:kms"));
+fn admit_decryption(dialect: &S3Dialect, object: &Object) -> S3Result<()> {
+    let is_kms = matches!(&object.attributes.options.encryption, Some(ObjectEncryption::Managed { algorithm, .. }) if algorithm.starts_with("aws:kms"));
     match is_kms && !dialect.habits.may_decrypt {
         true => Err(s3_error!(AccessDenied, "Access Denied")),
         false => Ok(()),
@@ -149,7 +149,7 @@ fn admit_decryption(dialect: &Dialect, object: &Object) -> S3Result<()> {
 }
 
 fn find(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
     key: &str,
     version: Option<&str>,
@@ -158,7 +158,7 @@ fn find(
     let object = versions::find(dialect, bucket, key, version)?;
     etags
         .check(Some(&object))
-        .map_err(|failed| with_state(refusal_to_read(Refused::Precondition(failed)), &object))?;
+        .map_err(|failed| with_state(refusal_to_read(StoreError::Precondition(failed)), &object))?;
     Ok(object)
 }
 

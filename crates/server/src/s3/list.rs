@@ -5,9 +5,9 @@ use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
 use super::directory::is_directory;
-use super::{ACCOUNT, Dialect, archive, checksums, refusal, timestamp};
+use super::{ACCOUNT, S3Dialect, archive, checksums, refusal, timestamp};
 use crate::habits::Treatment;
-use crate::objects::listing::{Cursor, Page, Query};
+use crate::objects::listing::{Cursor, ListingPage, ListingQuery};
 use crate::objects::now_us;
 
 /// The maximum number of entries on a page.
@@ -16,15 +16,15 @@ const KEYS_MAX: i32 = 1000;
 const UNRESERVED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/');
 
-pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
+pub(super) fn first_version(dialect: &S3Dialect, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
     let start = behind(input.marker.as_deref().unwrap_or_default(), input.delimiter.as_deref());
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
     let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
-    let write = Writing {
+    let write = EntryFormat {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
         owner: Some(owner()),
-        ..Writing::of(input.encoding_type.as_ref())
+        ..EntryFormat::of(input.encoding_type.as_ref())
     };
     let next = page.next.take();
     let (contents, common_prefixes) = write.entries(page);
@@ -50,7 +50,10 @@ pub(super) fn first_version(dialect: &Dialect, input: ListObjectsInput) -> S3Res
     })
 }
 
-pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3Result<ListObjectsV2Output> {
+pub(super) fn second_version(
+    dialect: &S3Dialect,
+    input: ListObjectsV2Input,
+) -> S3Result<ListObjectsV2Output> {
     let is_second = match dialect.habits.listings.second_version {
         Treatment::Honoured => true,
         Treatment::Ignored => false,
@@ -66,10 +69,10 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
     let query = query(input.prefix.as_deref(), input.delimiter.as_deref(), start, input.max_keys)?;
     let max_keys = query.max as i32;
     let mut page = page(dialect, &input.bucket, &query, input.max_keys)?;
-    let write = Writing {
+    let write = EntryFormat {
         restores: archive::is_asked_for(input.optional_object_attributes.as_ref())?,
         owner: (input.fetch_owner == Some(true)).then(owner),
-        ..Writing::of(input.encoding_type.as_ref())
+        ..EntryFormat::of(input.encoding_type.as_ref())
     };
     let next = page.next.take();
     if is_directory(&input.bucket) {
@@ -99,7 +102,12 @@ pub(super) fn second_version(dialect: &Dialect, input: ListObjectsV2Input) -> S3
 }
 
 /// Returns a page in the order of the imitated service, or an error if its policy denies the request.
-fn page(dialect: &Dialect, bucket: &str, query: &Query, max_keys: Option<i32>) -> S3Result<Page> {
+fn page(
+    dialect: &S3Dialect,
+    bucket: &str,
+    query: &ListingQuery,
+    max_keys: Option<i32>,
+) -> S3Result<ListingPage> {
     let habits = &dialect.habits.listings;
     let is_denied = habits.prefixes.is_some_and(|prefixes| !prefixes.contains(&query.prefix.as_str()))
         || (!habits.max_keys && max_keys.is_some());
@@ -113,10 +121,10 @@ fn page(dialect: &Dialect, bucket: &str, query: &Query, max_keys: Option<i32>) -
 }
 
 /// Returns a page that is sorted by the keys' reversed bytes, to imitate a service whose listings aren't sorted by key.
-fn unsorted(dialect: &Dialect, bucket: &str, query: &Query) -> S3Result<Page> {
+fn unsorted(dialect: &S3Dialect, bucket: &str, query: &ListingQuery) -> S3Result<ListingPage> {
     let reversed = |key: &str| key.bytes().rev().collect::<Vec<u8>>();
-    let all = Query { from: Cursor::Start, max: usize::MAX, ..query.clone() };
-    let Page { objects, prefixes, .. } = dialect.objects.list(bucket, &all).map_err(refusal)?;
+    let all = ListingQuery { from: Cursor::Start, max: usize::MAX, ..query.clone() };
+    let ListingPage { objects, prefixes, .. } = dialect.objects.list(bucket, &all).map_err(refusal)?;
     let objects = objects.into_iter().map(|object| (reversed(&object.key), Ok(object)));
     let prefixes = prefixes.into_iter().map(|prefix| (reversed(&prefix), Err(prefix)));
     let mut entries: Vec<_> = objects.chain(prefixes).collect();
@@ -128,7 +136,7 @@ fn unsorted(dialect: &Dialect, bucket: &str, query: &Query) -> S3Result<Page> {
     entries.retain(|(key, _)| after.as_ref().is_none_or(|after| key > after));
     let is_truncated = entries.len() > query.max && query.max > 0;
     entries.truncate(query.max);
-    let mut page = Page::default();
+    let mut page = ListingPage::default();
     for (_, entry) in entries {
         page.next = Some(match &entry {
             Ok(object) => Cursor::After(object.key.clone()),
@@ -160,11 +168,11 @@ pub(super) fn query(
     delimiter: Option<&str>,
     from: Cursor,
     max_keys: Option<i32>,
-) -> S3Result<Query> {
+) -> S3Result<ListingQuery> {
     let max = max_keys.unwrap_or(KEYS_MAX).min(KEYS_MAX);
     let max =
         usize::try_from(max).map_err(|_| s3_error!(InvalidArgument, "max-keys must not be negative"))?;
-    Ok(Query {
+    Ok(ListingQuery {
         prefix: prefix.unwrap_or_default().to_owned(),
         delimiter: delimiter.unwrap_or_default().to_owned(),
         from,
@@ -175,7 +183,7 @@ pub(super) fn query(
 }
 
 /// The format of entries.
-pub(super) struct Writing {
+pub(super) struct EntryFormat {
     /// True if keys are percent-encoded, because XML can't contain every key.
     encoded: bool,
     /// True if entries have the restore status of archived objects.
@@ -189,10 +197,10 @@ pub(super) fn owner() -> Owner {
     Owner { display_name: None, id: Some(ACCOUNT.to_owned()) }
 }
 
-impl Writing {
-    pub(super) fn of(encoding: Option<&EncodingType>) -> Writing {
+impl EntryFormat {
+    pub(super) fn of(encoding: Option<&EncodingType>) -> EntryFormat {
         let encoded = encoding.is_some_and(|encoding| encoding.as_str() == EncodingType::URL);
-        Writing { encoded, restores: false, owner: None }
+        EntryFormat { encoded, restores: false, owner: None }
     }
 
     pub(super) fn text(&self, key: &str) -> String {
@@ -204,7 +212,7 @@ impl Writing {
         delimiter.filter(|delimiter| !delimiter.is_empty()).map(|delimiter| self.text(&delimiter))
     }
 
-    fn entries(&self, page: Page) -> (Option<ObjectList>, Option<CommonPrefixList>) {
+    fn entries(&self, page: ListingPage) -> (Option<ObjectList>, Option<CommonPrefixList>) {
         let now = now_us();
         let objects = page.objects.iter().map(|object| {
             let checksum = checksums::of(object);

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 
-use super::asked::{asked_of, customer_of, source_customer_of, tell_encryption};
-use super::checksums::{Announced, kind, name, named, set_checksum};
-use super::{Dialect, archive, conditions, copy, encryption, put, refusal, refusals, timestamp, versions};
+use super::checksums::{AnnouncedChecksums, kind, name, named, set_checksum};
+use super::object_options::{customer_of, options_of, source_customer_of, tell_encryption};
+use super::{S3Dialect, archive, conditions, copy, encryption, put, refusal, refusals, timestamp, versions};
 use crate::checksum::{Algorithm, Hasher, base64, hex};
-use crate::customer_key::{Fit, fits};
-use crate::objects::asked::Encryption;
-use crate::objects::uploads::{Part as StoredPart, Upload, UploadChecksum};
-use crate::objects::writer::Written;
+use crate::customer_key::{KeyMatch, fits};
+use crate::objects::options::ObjectEncryption;
+use crate::objects::uploads::{OpenUpload, UploadChecksum, UploadPart as StoredPart};
+use crate::objects::writer::WrittenContent;
 use crate::objects::{Attributes, now_us};
 
 pub(super) use complete::complete;
@@ -24,7 +24,7 @@ pub(super) use list::{list_parts, list_uploads};
 const PARTS_MAX: i32 = 10_000;
 
 pub(super) fn create(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<CreateMultipartUploadOutput> {
     let S3Request { input, headers, .. } = request;
@@ -42,7 +42,7 @@ pub(super) fn create(
             "Header 'x-amz-checksum-type' with value 'FULL_OBJECT' not implemented"
         ));
     }
-    let asked = asked_of!(dialect, input);
+    let options = options_of!(dialect, input);
     let attributes = Attributes {
         content_type: input.content_type,
         content_encoding: put::content_encoding(input.content_encoding),
@@ -53,7 +53,7 @@ pub(super) fn create(
         expires: put::expires(&headers),
         website_redirect: put::redirect(input.website_redirect_location)?,
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
-        asked,
+        options,
         ..Default::default()
     };
     let upload =
@@ -66,20 +66,20 @@ pub(super) fn create(
         checksum_type: checksum.map(|checksum| kind(checksum.composite)),
         ..Default::default()
     };
-    tell_encryption!(output, &upload.attributes.asked.encryption);
+    tell_encryption!(output, &upload.attributes.options.encryption);
     Ok(output)
 }
 
 /// Checks that a request has the customer's key with which the upload began.
-fn admit(upload: &Upload, sent: Option<&Encryption>) -> S3Result<()> {
-    match fits(sent, upload.attributes.asked.encryption.as_ref()) {
-        Fit::Opens => Ok(()),
+fn admit(upload: &OpenUpload, sent: Option<&ObjectEncryption>) -> S3Result<()> {
+    match fits(sent, upload.attributes.options.encryption.as_ref()) {
+        KeyMatch::Opens => Ok(()),
         _ => Err(encryption::other_upload()),
     }
 }
 
 pub(super) async fn part(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     request: S3Request<UploadPartInput>,
 ) -> S3Result<UploadPartOutput> {
     let S3Request { input, headers, trailing_headers, extensions, .. } = request;
@@ -106,13 +106,13 @@ pub(super) async fn part(
     if let Some(sum) = written.sums.of(algorithm).filter(|_| dialect.habits.checksums) {
         set_checksum!(output, algorithm, base64(&sum));
     }
-    tell_encryption!(output, &upload.attributes.asked.encryption);
+    tell_encryption!(output, &upload.attributes.options.encryption);
     output.e_tag = Some(ETag::Strong(keep(dialect, &upload, number, written)?.etag.clone()));
     Ok(output)
 }
 
 pub(super) fn part_copy(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     request: S3Request<UploadPartCopyInput>,
 ) -> S3Result<UploadPartCopyOutput> {
     let S3Request { input, headers, .. } = request;
@@ -123,7 +123,7 @@ pub(super) fn part_copy(
     let source = copy::of_source(dialect, bucket, key, version)?;
     archive::admit(&source)?;
     admit(&upload, customer_of!(input)?.as_ref())?;
-    encryption::admit(source_customer_of!(input)?.as_ref(), source.attributes.asked.encryption.as_ref())?;
+    encryption::admit(source_customer_of!(input)?.as_ref(), source.attributes.options.encryption.as_ref())?;
     conditions::of_source(
         &source,
         input.copy_source_if_match,
@@ -135,7 +135,7 @@ pub(super) fn part_copy(
         Some(range) => source.content.range(source_range(&range, source.size)?),
         None => source.content.clone(),
     };
-    let announced = Announced { checksum: None, md5: None };
+    let announced = AnnouncedChecksums { checksum: None, md5: None };
     let wanted =
         announced.wanted(upload.checksum.map(|checksum| checksum.algorithm), dialect.config.md5_etags);
     let mut hasher = Hasher::new(wanted);
@@ -143,7 +143,7 @@ pub(super) fn part_copy(
     while let Some(bytes) = reader.next() {
         hasher.update(&bytes.map_err(S3Error::internal_error)?);
     }
-    let part = keep(dialect, &upload, number, Written { content, sums: hasher.finish() })?;
+    let part = keep(dialect, &upload, number, WrittenContent { content, sums: hasher.finish() })?;
     let mut result = CopyPartResult {
         e_tag: Some(ETag::Strong(part.etag.clone())),
         last_modified: Some(timestamp(part.modified_us)),
@@ -159,12 +159,12 @@ pub(super) fn part_copy(
         copy_source_version_id: versions::reported(dialect, bucket, &source),
         ..Default::default()
     };
-    tell_encryption!(output, &upload.attributes.asked.encryption);
+    tell_encryption!(output, &upload.attributes.options.encryption);
     Ok(output)
 }
 
 pub(super) fn abort(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: AbortMultipartUploadInput,
 ) -> S3Result<AbortMultipartUploadOutput> {
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
@@ -172,7 +172,7 @@ pub(super) fn abort(
     Ok(AbortMultipartUploadOutput::default())
 }
 
-fn find(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Arc<Upload>> {
+fn find(dialect: &S3Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Arc<OpenUpload>> {
     dialect.objects.bucket(bucket).map_err(refusal)?;
     dialect.objects.uploads.find(bucket, key, id).ok_or_else(|| {
         s3_error!(
@@ -232,7 +232,12 @@ fn chosen(algorithm: Algorithm, kind: Option<&ChecksumType>) -> S3Result<UploadC
     Err(s3_error!(InvalidRequest, "This checksum type can't be used with this checksum algorithm."))
 }
 
-fn keep(dialect: &Dialect, upload: &Upload, number: u32, written: Written) -> S3Result<Arc<StoredPart>> {
+fn keep(
+    dialect: &S3Dialect,
+    upload: &OpenUpload,
+    number: u32,
+    written: WrittenContent,
+) -> S3Result<Arc<StoredPart>> {
     let sums = &written.sums;
     let etag = match sums.md5 {
         Some(md5) => hex(&md5),

@@ -4,9 +4,9 @@
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
-use super::asked::until_us;
-use super::{Dialect, refusal, timestamp, versions};
-use crate::objects::asked::Retention;
+use super::object_options::until_us;
+use super::{S3Dialect, refusal, timestamp, versions};
+use crate::objects::options::RetentionLock;
 use crate::objects::precondition::Precondition;
 use crate::objects::settings::{BucketSettings, DefaultLock, LockPeriod};
 use crate::objects::{Attributes, Versioning, now_us};
@@ -15,7 +15,7 @@ const PERIOD_DAYS_MAX: i32 = 36_500;
 const PERIOD_YEARS_MAX: i32 = 100;
 
 pub(super) fn configuration(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: GetObjectLockConfigurationInput,
 ) -> S3Result<GetObjectLockConfigurationOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
@@ -40,7 +40,7 @@ pub(super) fn configuration(
 }
 
 pub(super) fn configure(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: PutObjectLockConfigurationInput,
 ) -> S3Result<PutObjectLockConfigurationOutput> {
     let wanted = input.object_lock_configuration.ok_or_else(malformed)?;
@@ -83,12 +83,12 @@ fn default_lock(rule: ObjectLockRule) -> S3Result<DefaultLock> {
 }
 
 pub(super) fn retention(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: GetObjectRetentionInput,
 ) -> S3Result<GetObjectRetentionOutput> {
     admit(dialect, &input.bucket)?;
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    let retention = object.attributes.asked.retention.ok_or_else(missing)?;
+    let retention = object.attributes.options.retention.ok_or_else(missing)?;
     let retention = ObjectLockRetention {
         mode: Some(ObjectLockRetentionMode::from_static(mode(retention.strict))),
         retain_until_date: Some(timestamp(retention.until_us)),
@@ -97,13 +97,13 @@ pub(super) fn retention(
 }
 
 pub(super) fn retain(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: PutObjectRetentionInput,
 ) -> S3Result<PutObjectRetentionOutput> {
     let wanted = match input.retention.ok_or_else(malformed)? {
         ObjectLockRetention { mode: None, retain_until_date: None } => None,
         ObjectLockRetention { mode: Some(mode), retain_until_date: Some(until) } => {
-            let retention = Retention { strict: is_strict(&mode)?, until_us: until_us(&until) };
+            let retention = RetentionLock { strict: is_strict(&mode)?, until_us: until_us(&until) };
             if retention.until_us <= now_us() {
                 return Err(s3_error!(InvalidArgument, "The retain until date must be in the future!"));
             }
@@ -114,10 +114,10 @@ pub(super) fn retain(
     admit(dialect, &input.bucket)?;
     let bypasses = input.bypass_governance_retention == Some(true);
     change(dialect, &input.bucket, &input.key, input.version_id.as_deref(), |attributes| {
-        if !may_follow(attributes.asked.retention, wanted, bypasses, now_us()) {
+        if !may_follow(attributes.options.retention, wanted, bypasses, now_us()) {
             return Err(protected());
         }
-        attributes.asked.retention = wanted;
+        attributes.options.retention = wanted;
         Ok(())
     })?;
     Ok(PutObjectRetentionOutput::default())
@@ -125,7 +125,12 @@ pub(super) fn retain(
 
 /// Returns true if a retention may replace the present one. A retention may always be extended. Other changes are
 /// possible only in the mode GOVERNANCE, by a request that bypasses it.
-fn may_follow(present: Option<Retention>, wanted: Option<Retention>, bypasses: bool, now_us: u64) -> bool {
+fn may_follow(
+    present: Option<RetentionLock>,
+    wanted: Option<RetentionLock>,
+    bypasses: bool,
+    now_us: u64,
+) -> bool {
     let Some(present) = present.filter(|present| present.until_us > now_us) else { return true };
     let extends =
         wanted.is_some_and(|wanted| wanted.strict == present.strict && wanted.until_us >= present.until_us);
@@ -133,17 +138,20 @@ fn may_follow(present: Option<Retention>, wanted: Option<Retention>, bypasses: b
 }
 
 pub(super) fn legal_hold(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: GetObjectLegalHoldInput,
 ) -> S3Result<GetObjectLegalHoldOutput> {
     admit(dialect, &input.bucket)?;
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
-    let is_on = object.attributes.asked.legal_hold.ok_or_else(missing)?;
+    let is_on = object.attributes.options.legal_hold.ok_or_else(missing)?;
     let status = ObjectLockLegalHoldStatus::from_static(if is_on { "ON" } else { "OFF" });
     Ok(GetObjectLegalHoldOutput { legal_hold: Some(ObjectLockLegalHold { status: Some(status) }) })
 }
 
-pub(super) fn hold(dialect: &Dialect, input: PutObjectLegalHoldInput) -> S3Result<PutObjectLegalHoldOutput> {
+pub(super) fn hold(
+    dialect: &S3Dialect,
+    input: PutObjectLegalHoldInput,
+) -> S3Result<PutObjectLegalHoldOutput> {
     let status = input.legal_hold.and_then(|hold| hold.status).ok_or_else(malformed)?;
     let is_on = match status.as_str() {
         ObjectLockLegalHoldStatus::ON => true,
@@ -152,7 +160,7 @@ pub(super) fn hold(dialect: &Dialect, input: PutObjectLegalHoldInput) -> S3Resul
     };
     admit(dialect, &input.bucket)?;
     change(dialect, &input.bucket, &input.key, input.version_id.as_deref(), |attributes| {
-        attributes.asked.legal_hold = Some(is_on);
+        attributes.options.legal_hold = Some(is_on);
         Ok(())
     })?;
     Ok(PutObjectLegalHoldOutput::default())
@@ -160,7 +168,7 @@ pub(super) fn hold(dialect: &Dialect, input: PutObjectLegalHoldInput) -> S3Resul
 
 /// Returns an error if a request for a bucket without Object Lock has the header `x-amz-bypass-governance-retention`,
 /// even with the value `false`.
-pub(super) fn check_bypass(dialect: &Dialect, bucket: &str, header: Option<bool>) -> S3Result<()> {
+pub(super) fn check_bypass(dialect: &S3Dialect, bucket: &str, header: Option<bool>) -> S3Result<()> {
     let locks = dialect.objects.bucket(bucket).map_err(refusal)?.settings().locks;
     if header.is_some() && !locks {
         return Err(s3_error!(
@@ -173,13 +181,13 @@ pub(super) fn check_bypass(dialect: &Dialect, bucket: &str, header: Option<bool>
 
 /// Returns an error if the new object will be locked and the upload has no checksum.
 pub(super) fn check_integrity(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
-    asked: &crate::objects::asked::Asked,
+    options: &crate::objects::options::ObjectOptions,
     headers: &http::HeaderMap,
 ) -> S3Result<()> {
     let by_default = dialect.objects.bucket(bucket).is_ok_and(|of| of.settings().default_lock.is_some());
-    if !by_default && asked.retention.is_none() && asked.legal_hold.is_none() {
+    if !by_default && options.retention.is_none() && options.legal_hold.is_none() {
         return Ok(());
     }
     let is_checksum = |name: &http::HeaderName| {
@@ -201,7 +209,7 @@ pub(super) fn protected() -> S3Error {
 }
 
 /// Returns an error if the bucket doesn't have Object Lock.
-fn admit(dialect: &Dialect, bucket: &str) -> S3Result<()> {
+fn admit(dialect: &S3Dialect, bucket: &str) -> S3Result<()> {
     match dialect.objects.bucket(bucket).map_err(refusal)?.settings().locks {
         true => Ok(()),
         false => Err(s3_error!(InvalidRequest, "Bucket is missing Object Lock Configuration")),
@@ -209,7 +217,7 @@ fn admit(dialect: &Dialect, bucket: &str) -> S3Result<()> {
 }
 
 fn change(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
     key: &str,
     version: Option<&str>,
@@ -250,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_retention_is_extended_and_only_governance_is_loosened_by_a_bypass() {
-        let of = |strict, until_us| Some(Retention { strict, until_us });
+        let of = |strict, until_us| Some(RetentionLock { strict, until_us });
         for (present, wanted, bypasses, expected) in [
             (None, of(true, 9), false, true),
             (of(false, 9), of(false, 10), false, true),

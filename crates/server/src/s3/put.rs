@@ -5,18 +5,19 @@ use http::{Extensions, HeaderMap, Method};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, StdError, TrailingHeaders};
 
-use super::asked::{asked_of, tell_encryption};
 use super::checksums::{kind, set_checksum, stored};
+use super::object_options::{options_of, tell_encryption};
 use super::{
-    Dialect, conditions, encryption, forms, object_lock, refusal, refusals, storage_error, unmarked, versions,
+    S3Dialect, ambiguous, conditions, encryption, forms, object_lock, refusal, refusals, storage_error,
+    versions,
 };
 use crate::body::aws_chunked;
-use crate::checksum::Wanted;
-use crate::objects::writer::Written;
+use crate::checksum::WantedChecksums;
+use crate::objects::writer::WrittenContent;
 use crate::objects::{Attributes, NewObject, now_us};
 
 pub(super) async fn put(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     request: S3Request<PutObjectInput>,
 ) -> S3Result<S3Response<PutObjectOutput>> {
     let S3Request { mut input, method, mut headers, trailing_headers, extensions, .. } = request;
@@ -27,8 +28,8 @@ pub(super) async fn put(
     dialect.objects.bucket_to_write(&input.bucket).map_err(refusal)?;
     let precondition =
         conditions::of_write(dialect.habits.conditions.put, input.if_match, input.if_none_match)?;
-    let asked = asked_of!(dialect, input);
-    object_lock::check_integrity(dialect, &input.bucket, &asked, &headers)?;
+    let options = options_of!(dialect, input);
+    object_lock::check_integrity(dialect, &input.bucket, &options, &headers)?;
     let begun = now_us();
     let announced = dialect.announced(&headers)?;
     let wanted = announced.wanted(None, dialect.config.md5_etags);
@@ -45,7 +46,7 @@ pub(super) async fn put(
         expires: expires(&headers),
         website_redirect: redirect(input.website_redirect_location)?,
         metadata: input.metadata.unwrap_or_default().into_iter().collect(),
-        asked,
+        options,
         ..Default::default()
     };
     dialect.conflict(&input.bucket, &input.key, &precondition, begun)?;
@@ -53,7 +54,7 @@ pub(super) async fn put(
         // If the object of `If-Match` doesn't exist, S3 answers 404 instead of 412.
         dialect.objects.find(&input.bucket, &input.key).map_err(refusal)?;
     }
-    let encryption = attributes.asked.encryption.as_ref();
+    let encryption = attributes.options.encryption.as_ref();
     let etag = encryption::etag(dialect, &input.bucket, encryption, written.sums.crc32c);
     let new = NewObject { attributes, etag, checksum: checksum.clone(), ..Default::default() };
     let object =
@@ -63,21 +64,21 @@ pub(super) async fn put(
         version_id: versions::reported(dialect, &input.bucket, &object),
         ..Default::default()
     };
-    tell_encryption!(output, &object.attributes.asked.encryption);
+    tell_encryption!(output, &object.attributes.options.encryption);
     if let Some(checksum) = checksum {
         output.checksum_type = Some(kind(checksum.composite));
         set_checksum!(output, checksum.algorithm, checksum.value);
     }
-    Ok(unmarked::about(S3Response::new(output), &object))
+    Ok(ambiguous::about(S3Response::new(output), &object))
 }
 
 /// Stores the bytes of a body.
 pub(super) async fn receive(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     body: Option<StreamingBlob>,
-    wanted: Wanted,
+    wanted: WantedChecksums,
     expected: Option<u64>,
-) -> S3Result<Written> {
+) -> S3Result<WrittenContent> {
     let mut writer = dialect.objects.writer(wanted, expected);
     if let Some(mut body) = body {
         while let Some(bytes) = body.next().await {

@@ -71,10 +71,10 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         return Some(refusal);
     }
     match subresources::refused(method, query, !key.is_empty()) {
-        Some(subresources::Refused::NotImplemented) => {
+        Some(subresources::SubresourceError::NotImplemented) => {
             return Some((StatusCode::NOT_IMPLEMENTED, "NotImplemented", NOT_IMPLEMENTED));
         }
-        Some(subresources::Refused::Method) => {
+        Some(subresources::SubresourceError::Method) => {
             let message = "The specified method is not allowed against this resource.";
             return Some((StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message));
         }

@@ -10,13 +10,13 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use super::error_document;
 use crate::body::ResponseBody;
 use crate::query::Query;
-use crate::s3::State;
+use crate::s3::S3State;
 
 /// The number of temporary redirects of each bucket so far.
 #[derive(Debug, Default)]
-pub(crate) struct Redirected(Mutex<BTreeMap<String, u32>>);
+pub(crate) struct RedirectCounts(Mutex<BTreeMap<String, u32>>);
 
-impl Redirected {
+impl RedirectCounts {
     /// Counts a request. Returns true if it is among the first `first` requests for its bucket.
     fn another(&self, bucket: &str, first: u32) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,7 +29,7 @@ impl Redirected {
 /// Returns 307 or 301 for a bucket in another region than the one in the signature, or 400 for an opt-in region. An
 /// unsigned request doesn't name a region, so it is redirected too.
 pub(super) fn redirect(
-    state: &State,
+    state: &S3State,
     method: &Method,
     uri: &Uri,
     headers: &HeaderMap,
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn each_bucket_is_sent_elsewhere_so_many_times() {
-        let redirected = Redirected::default();
+        let redirected = RedirectCounts::default();
         assert!(!redirected.another("a", 0));
         assert!(redirected.another("b", 1) && !redirected.another("b", 1));
     }

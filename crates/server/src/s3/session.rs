@@ -10,12 +10,13 @@ use http::{HeaderValue, Method, Response, StatusCode};
 
 use super::directory::is_directory;
 use super::error_document;
-use super::signature::Signed;
+use super::refusals::Refusal;
+use super::signature::SignatureHeader;
 use crate::body::ResponseBody;
 use crate::gcs::rfc3339;
 use crate::objects::now_us;
 use crate::query::Query;
-use crate::s3::State;
+use crate::s3::S3State;
 
 /// The lifetime of a session in microseconds: 5 minutes, as on S3.
 const LASTS_US: u64 = 300_000_000;
@@ -25,38 +26,38 @@ const TOKEN: &str = "x-amz-s3session-token";
 
 /// The sessions of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Sessions(Mutex<Table>);
+pub(crate) struct DirectorySessions(Mutex<SessionTable>);
 
 /// The sessions by token. An expired session is kept for another 5 minutes, so that its error differs from that of an
 /// unknown token. After that time, it is removed when another session is opened.
 #[derive(Debug, Default)]
-struct Table {
-    sessions: HashMap<String, Session>,
+struct SessionTable {
+    sessions: HashMap<String, DirectorySession>,
     opened: usize,
 }
 
 #[derive(Debug, Clone)]
-struct Session {
+struct DirectorySession {
     bucket: String,
     access_key: String,
     secret: String,
     ends_us: u64,
 }
 
-impl Sessions {
+impl DirectorySessions {
     /// Returns the number of sessions that have been opened so far.
     pub(crate) fn opened(&self) -> usize {
         self.table().opened
     }
 
-    fn table(&self) -> std::sync::MutexGuard<'_, Table> {
+    fn table(&self) -> std::sync::MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl SessionTable {
     /// Adds a session that was opened at `now_us`.
-    fn open(&mut self, now_us: u64, token: String, session: Session) {
+    fn open(&mut self, now_us: u64, token: String, session: DirectorySession) {
         self.sessions.retain(|_, session| session.ends_us.saturating_add(LASTS_US) > now_us);
         self.sessions.insert(token, session);
         self.opened += 1;
@@ -78,13 +79,13 @@ impl Table {
 
 /// Checks the signature of a request for a directory bucket, and answers requests for a session. If the request passes,
 /// its signature is removed, because `s3s` couldn't verify it.
-pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Response<ResponseBody>> {
+pub(super) fn admit(state: &S3State, head: &mut Parts, bucket: &str) -> Option<Response<ResponseBody>> {
     if !is_directory(bucket) {
         return None;
     }
     let query = Query::parse(head.uri.query());
     let opens = head.method == Method::GET && query.has("session");
-    let refusal = match Signed::of(head) {
+    let refusal = match SignatureHeader::of(head) {
         // This demo store accepts unsigned requests, except to open a session.
         None if !opens => None,
         None => Some((StatusCode::FORBIDDEN, "AccessDenied", "Opening a session needs a signature.")),
@@ -103,10 +104,13 @@ pub(super) fn admit(state: &State, head: &mut Parts, bucket: &str) -> Option<Res
     None
 }
 
-/// The status, the code and the message of an error.
-type Refusal = (StatusCode, &'static str, &'static str);
-
-fn check(state: &State, head: &Parts, bucket: &str, signed: &Signed<'_>, opens: bool) -> Result<(), Refusal> {
+fn check(
+    state: &S3State,
+    head: &Parts,
+    bucket: &str,
+    signed: &SignatureHeader<'_>,
+    opens: bool,
+) -> Result<(), Refusal> {
     if signed.service() != "s3express" {
         let message = "The authorization header is malformed; the service is wrong; expecting 's3express'";
         return Err((StatusCode::BAD_REQUEST, "AuthorizationHeaderMalformed", message));
@@ -142,14 +146,14 @@ fn check(state: &State, head: &Parts, bucket: &str, signed: &Signed<'_>, opens: 
     }
 }
 
-fn open(state: &State, bucket: &str) -> Response<ResponseBody> {
+fn open(state: &S3State, bucket: &str) -> Response<ResponseBody> {
     if state.objects.bucket(bucket).is_err() {
         let message = "The specified bucket does not exist";
         return error_document(StatusCode::NOT_FOUND, "NoSuchBucket", message);
     }
     let random = || state.objects.unguessable_id();
     let now = now_us();
-    let session = Session {
+    let session = DirectorySession {
         bucket: bucket.to_owned(),
         access_key: random(),
         secret: random(),
@@ -176,8 +180,8 @@ fn open(state: &State, bucket: &str) -> Response<ResponseBody> {
 mod tests {
     use super::*;
 
-    fn open(table: &mut Table, now_us: u64, token: &str) {
-        let session = Session {
+    fn open(table: &mut SessionTable, now_us: u64, token: &str) {
+        let session = DirectorySession {
             bucket: "b--x-s3".to_owned(),
             access_key: "key".to_owned(),
             secret: "secret".to_owned(),
@@ -188,9 +192,9 @@ mod tests {
 
     #[test]
     fn a_session_ends_is_told_from_one_that_never_was_and_is_forgotten() {
-        let mut table = Table::default();
+        let mut table = SessionTable::default();
         open(&mut table, 0, "first");
-        let code = |table: &Table, now_us, bucket, key| {
+        let code = |table: &SessionTable, now_us, bucket, key| {
             table.secret(now_us, "first", bucket, key).map_err(|(_, code, _)| code)
         };
         assert_eq!(code(&table, LASTS_US - 1, "b--x-s3", "key"), Ok("secret".to_owned()));
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn however_long_sessions_are_opened_only_those_of_two_lifetimes_are_kept() {
-        let mut table = Table::default();
+        let mut table = SessionTable::default();
         for second in 0..10_000 {
             open(&mut table, second * 1_000_000, &second.to_string());
         }

@@ -14,7 +14,7 @@ const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove
 
 /// The parsed `Authorization` header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Signed<'a> {
+pub(super) struct SignatureHeader<'a> {
     pub(super) access_key: &'a str,
     /// The credential scope: `DATE/REGION/SERVICE/aws4_request`.
     scope: &'a str,
@@ -22,16 +22,16 @@ pub(super) struct Signed<'a> {
     signature: &'a str,
 }
 
-impl<'a> Signed<'a> {
+impl<'a> SignatureHeader<'a> {
     /// Parses the header. Returns `None` for a request without a signature, or with another kind of signature.
-    pub(super) fn of(head: &'a Parts) -> Option<Signed<'a>> {
+    pub(super) fn of(head: &'a Parts) -> Option<SignatureHeader<'a>> {
         let header = head.headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("AWS4-HMAC-SHA256")?;
         let field = |name: &str| {
             header.split(',').find_map(|field| field.trim().strip_prefix(name)?.strip_prefix('='))
         };
         let (access_key, scope) = field("Credential")?.split_once('/')?;
         let headers = field("SignedHeaders")?.split(';').collect();
-        Some(Signed { access_key, scope, headers, signature: field("Signature")? })
+        Some(SignatureHeader { access_key, scope, headers, signature: field("Signature")? })
     }
 
     /// Returns the service for which the request is signed.
@@ -110,12 +110,12 @@ mod tests {
             .unwrap()
             .into_parts();
         let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
-        let signed = Signed::of(&head).unwrap();
+        let signed = SignatureHeader::of(&head).unwrap();
         assert_eq!((signed.access_key, signed.service()), ("AKIAIOSFODNN7EXAMPLE", "s3"));
         assert!(signed.is_by(secret, &head));
         assert!(!signed.is_by("another", &head));
         head.headers.insert("range", "bytes=0-8".parse().unwrap());
-        assert!(!Signed::of(&head).unwrap().is_by(secret, &head));
+        assert!(!SignatureHeader::of(&head).unwrap().is_by(secret, &head));
     }
 
     #[test]

@@ -90,7 +90,7 @@ const HERE: [&str; 14] = [
 
 /// The reason why a request for a subresource is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum SubresourceError {
     /// S3 has the subresource, but this store doesn't support it.
     NotImplemented,
     /// S3 doesn't support this method for the subresource.
@@ -98,16 +98,16 @@ pub(super) enum Refused {
 }
 
 /// Returns the reason to refuse a request for the subresource in its query, if there is one.
-pub(super) fn refused(method: &Method, query: &Query, is_object: bool) -> Option<Refused> {
+pub(super) fn refused(method: &Method, query: &Query, is_object: bool) -> Option<SubresourceError> {
     let known: &[Subresource] = if is_object { &OF_OBJECTS } else { &OF_BUCKETS };
     let (name, methods) = known.iter().find(|(name, _)| query.has(name))?;
     // A HEAD always concerns the bucket or object itself, with any query.
     if *method == Method::HEAD {
         None
     } else if !methods.contains(method) {
-        Some(Refused::Method)
+        Some(SubresourceError::Method)
     } else if !HERE.contains(name) {
-        Some(Refused::NotImplemented)
+        Some(SubresourceError::NotImplemented)
     } else {
         None
     }
@@ -117,19 +117,22 @@ pub(super) fn refused(method: &Method, query: &Query, is_object: bool) -> Option
 mod tests {
     use super::*;
 
-    fn of(method: Method, query: &str, is_object: bool) -> Option<Refused> {
+    fn of(method: Method, query: &str, is_object: bool) -> Option<SubresourceError> {
         refused(&method, &Query::parse(Some(query)), is_object)
     }
 
     #[test]
     fn what_is_no_request_for_the_object_itself_is_not_taken_for_one() {
-        assert_eq!(of(Method::PUT, "renameObject", true), Some(Refused::NotImplemented));
-        assert_eq!(of(Method::PUT, "encryption", true), Some(Refused::NotImplemented));
-        assert_eq!(of(Method::DELETE, "annotation&annotationName=n", true), Some(Refused::NotImplemented));
-        assert_eq!(of(Method::DELETE, "acl", true), Some(Refused::Method));
-        assert_eq!(of(Method::PUT, "uploads", true), Some(Refused::Method));
-        assert_eq!(of(Method::DELETE, "versioning", false), Some(Refused::Method));
-        assert_eq!(of(Method::GET, "metadataConfiguration", false), Some(Refused::NotImplemented));
+        assert_eq!(of(Method::PUT, "renameObject", true), Some(SubresourceError::NotImplemented));
+        assert_eq!(of(Method::PUT, "encryption", true), Some(SubresourceError::NotImplemented));
+        assert_eq!(
+            of(Method::DELETE, "annotation&annotationName=n", true),
+            Some(SubresourceError::NotImplemented)
+        );
+        assert_eq!(of(Method::DELETE, "acl", true), Some(SubresourceError::Method));
+        assert_eq!(of(Method::PUT, "uploads", true), Some(SubresourceError::Method));
+        assert_eq!(of(Method::DELETE, "versioning", false), Some(SubresourceError::Method));
+        assert_eq!(of(Method::GET, "metadataConfiguration", false), Some(SubresourceError::NotImplemented));
     }
 
     #[test]

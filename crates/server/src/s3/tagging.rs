@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-use super::{Dialect, refusal, versions};
+use super::{S3Dialect, refusal, versions};
 use crate::objects::precondition::Precondition;
 
 /// S3's limits for tags.
@@ -64,21 +64,21 @@ fn distinct(pairs: Vec<(String, String)>) -> S3Result<BTreeMap<String, String>> 
     }
 }
 
-pub(super) fn get(dialect: &Dialect, input: GetObjectTaggingInput) -> S3Result<GetObjectTaggingOutput> {
+pub(super) fn get(dialect: &S3Dialect, input: GetObjectTaggingInput) -> S3Result<GetObjectTaggingOutput> {
     let object = versions::find(dialect, &input.bucket, &input.key, input.version_id.as_deref())?;
     let tag = |(key, value): (&String, &String)| Tag { key: Some(key.clone()), value: Some(value.clone()) };
-    let tag_set = object.attributes.asked.tags.iter().map(tag).collect();
+    let tag_set = object.attributes.options.tags.iter().map(tag).collect();
     Ok(GetObjectTaggingOutput { tag_set, version_id: versions::reported(dialect, &input.bucket, &object) })
 }
 
-pub(super) fn put(dialect: &Dialect, input: PutObjectTaggingInput) -> S3Result<PutObjectTaggingOutput> {
+pub(super) fn put(dialect: &S3Dialect, input: PutObjectTaggingInput) -> S3Result<PutObjectTaggingOutput> {
     let tags = checked(input.tagging.tag_set.into_iter().map(pair).collect())?;
     let version_id = set(dialect, &input.bucket, &input.key, input.version_id.as_deref(), tags)?;
     Ok(PutObjectTaggingOutput { version_id })
 }
 
 pub(super) fn delete(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: DeleteObjectTaggingInput,
 ) -> S3Result<DeleteObjectTaggingOutput> {
     let none = BTreeMap::new();
@@ -88,7 +88,7 @@ pub(super) fn delete(
 
 /// Replaces the tags. Returns the object's version.
 fn set(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     bucket: &str,
     key: &str,
     version: Option<&str>,
@@ -96,7 +96,7 @@ fn set(
 ) -> S3Result<Option<String>> {
     versions::find(dialect, bucket, key, version)?;
     let change = |attributes: &mut crate::objects::Attributes| {
-        attributes.asked.tags = tags;
+        attributes.options.tags = tags;
         Ok::<_, s3s::S3Error>(())
     };
     let which = versions::asked(version)?;

@@ -4,7 +4,7 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 
-use super::{State, error_document};
+use super::{S3State, error_document};
 use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::answer::empty;
 use crate::query::Query;
@@ -32,7 +32,7 @@ pub(super) fn is_about(method: &Method, query: &Query, key: &str) -> bool {
 
 /// Stores, returns or removes the document that a request concerns.
 pub(super) async fn answer(
-    state: &State,
+    state: &S3State,
     request: Request<RequestBody>,
     query: &Query,
     bucket: &str,

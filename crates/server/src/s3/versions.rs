@@ -10,14 +10,14 @@ use quick_xml::escape::escape;
 use s3s::dto::*;
 use s3s::{S3Error, S3Response, S3Result, s3_error};
 
-use super::list::Writing;
-use super::{ACCOUNT, Dialect, checksums, list, refusal};
+use super::list::EntryFormat;
+use super::{ACCOUNT, S3Dialect, checksums, list, refusal};
 use crate::body::ResponseBody;
 use crate::gcs::rfc3339;
-use crate::objects::listing::{Cursor, Order, Page};
+use crate::objects::listing::{Cursor, ListingPage, Order};
 use crate::objects::settings::BucketSettings;
-use crate::objects::versions::Which;
-use crate::objects::{Object, Refused, Versioning};
+use crate::objects::versions::VersionSelector;
+use crate::objects::{Object, StoreError, Versioning};
 
 /// The id of a version that was written without versioning.
 const NULL: &str = "null";
@@ -34,26 +34,26 @@ pub(super) fn id(object: &Object) -> String {
 }
 
 /// Parses a version id. Returns `None` if it isn't valid.
-pub(super) fn parse(id: &str) -> Option<Which> {
+pub(super) fn parse(id: &str) -> Option<VersionSelector> {
     if id == NULL {
-        return Some(Which::Null);
+        return Some(VersionSelector::Null);
     }
     let digits = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
     let is_id = id.len() == 16 && id.bytes().all(digits);
     let number = is_id.then(|| u64::from_str_radix(id, 16).ok()).flatten()?;
-    Some(Which::Generation(number.reverse_bits()))
+    Some(VersionSelector::Generation(number.reverse_bits()))
 }
 
 /// Returns the version that a request selects.
-pub(super) fn asked(id: Option<&str>) -> S3Result<Which> {
+pub(super) fn asked(id: Option<&str>) -> S3Result<VersionSelector> {
     match id {
-        None => Ok(Which::Live),
+        None => Ok(VersionSelector::Live),
         Some(id) => parse(id).ok_or_else(|| s3_error!(InvalidArgument, "Invalid version id specified")),
     }
 }
 
 /// Finds the object that a request names, or the version of it.
-pub(super) fn find(dialect: &Dialect, bucket: &str, key: &str, id: Option<&str>) -> S3Result<Arc<Object>> {
+pub(super) fn find(dialect: &S3Dialect, bucket: &str, key: &str, id: Option<&str>) -> S3Result<Arc<Object>> {
     let which = asked(id)?;
     dialect.objects.find_version(bucket, key, which).map_err(|refused| of_version(refused, id.is_some()))
 }
@@ -61,17 +61,17 @@ pub(super) fn find(dialect: &Dialect, bucket: &str, key: &str, id: Option<&str>)
 /// Returns the error if a version can't be read. A missing version has another error than a missing key. A request for
 /// a delete marker by its id gets 405, because a marker can only be deleted. Without an id, a marker means that the
 /// object doesn't exist.
-fn of_version(refused: Refused, is_named: bool) -> S3Error {
+fn of_version(refused: StoreError, is_named: bool) -> S3Error {
     let marker = match refused {
-        Refused::DeleteMarker(marker) => marker,
-        Refused::NoObject if is_named => {
+        StoreError::DeleteMarker(marker) => marker,
+        StoreError::NoObject if is_named => {
             return s3_error!(NoSuchVersion, "The specified version does not exist.");
         }
         other => return refusal(other),
     };
     let mut error = match is_named {
         true => s3_error!(MethodNotAllowed, "The specified method is not allowed against this resource."),
-        false => refusal(Refused::NoObject),
+        false => refusal(StoreError::NoObject),
     };
     let mut headers = HeaderMap::new();
     headers.insert(MARKER, HeaderValue::from_static("true"));
@@ -90,7 +90,7 @@ fn of_version(refused: Refused, is_named: bool) -> S3Error {
 }
 
 /// Returns the version in an answer, if the bucket keeps versions or has kept them.
-pub(super) fn reported(dialect: &Dialect, bucket: &str, object: &Object) -> Option<String> {
+pub(super) fn reported(dialect: &S3Dialect, bucket: &str, object: &Object) -> Option<String> {
     let bucket = dialect.objects.bucket(bucket).ok()?;
     (bucket.versioning() != Versioning::Off).then(|| id(object))
 }
@@ -98,7 +98,7 @@ pub(super) fn reported(dialect: &Dialect, bucket: &str, object: &Object) -> Opti
 /// ListObjectVersions. The document is written here, because the crate `s3s` lists all versions before all delete
 /// markers. S3 mixes both, in the order of keys and ages.
 pub(super) fn list(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: ListObjectVersionsInput,
 ) -> S3Result<S3Response<ListObjectVersionsOutput>> {
     let key_marker = input.key_marker.as_deref().unwrap_or_default();
@@ -121,19 +121,21 @@ pub(super) fn list(
     let page = dialect.objects.list_versions(&input.bucket, &query, Order::NewestFirst).map_err(refusal)?;
     let document = document(dialect, &input, &page, query.max);
     let mut answer = S3Response::new(ListObjectVersionsOutput::default());
-    answer.extensions.insert(Document(document));
+    answer.extensions.insert(ReplacementBody(document));
     Ok(answer)
 }
 
 /// Returns the position at which a listing continues after a version of a key.
-fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Cursor> {
+fn after(dialect: &S3Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Cursor> {
     let generation = match asked(Some(id))? {
-        Which::Generation(generation) => Some(generation),
-        Which::Live | Which::Null => match dialect.objects.find_version(bucket, key, Which::Null) {
-            Ok(object) | Err(Refused::DeleteMarker(object)) => Some(object.generation),
-            Err(Refused::NoObject) => None,
-            Err(refused) => return Err(refusal(refused)),
-        },
+        VersionSelector::Generation(generation) => Some(generation),
+        VersionSelector::Live | VersionSelector::Null => {
+            match dialect.objects.find_version(bucket, key, VersionSelector::Null) {
+                Ok(object) | Err(StoreError::DeleteMarker(object)) => Some(object.generation),
+                Err(StoreError::NoObject) => None,
+                Err(refused) => return Err(refusal(refused)),
+            }
+        }
     };
     Ok(match generation {
         Some(generation) => Cursor::AfterVersion(key.to_owned(), generation),
@@ -143,17 +145,24 @@ fn after(dialect: &Dialect, bucket: &str, key: &str, id: &str) -> S3Result<Curso
 
 /// A response body that replaces the one that `s3s` wrote.
 #[derive(Clone)]
-struct Document(String);
+struct ReplacementBody(String);
 
-/// Returns the answer. If a [`Document`] is attached to it, that becomes the body.
+/// Returns the answer. If a [`ReplacementBody`] is attached to it, that becomes the body.
 pub(super) fn finished(mut answer: Response<ResponseBody>) -> Response<ResponseBody> {
-    let Some(Document(text)) = answer.extensions_mut().remove::<Document>() else { return answer };
+    let Some(ReplacementBody(text)) = answer.extensions_mut().remove::<ReplacementBody>() else {
+        return answer;
+    };
     answer.headers_mut().insert(http::header::CONTENT_LENGTH, text.len().into());
     answer.map(|_| ResponseBody::whole(text))
 }
 
-fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max_keys: usize) -> String {
-    let write = Writing::of(input.encoding_type.as_ref());
+fn document(
+    dialect: &S3Dialect,
+    input: &ListObjectVersionsInput,
+    page: &ListingPage,
+    max_keys: usize,
+) -> String {
+    let write = EntryFormat::of(input.encoding_type.as_ref());
     let text = |key: &str| escape(write.text(key)).into_owned();
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListVersionsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">",
@@ -217,19 +226,22 @@ fn document(dialect: &Dialect, input: &ListObjectVersionsInput, page: &Page, max
 }
 
 /// Returns true if this version, or this delete marker, is the one that a request without a version id finds.
-fn is_latest(dialect: &Dialect, bucket: &str, object: &Object) -> bool {
+fn is_latest(dialect: &S3Dialect, bucket: &str, object: &Object) -> bool {
     match object.standing.noncurrent_us {
         None => true,
         Some(_) if !object.standing.is_delete_marker => false,
         Some(_) => matches!(
             dialect.objects.find(bucket, &object.key),
-            Err(Refused::DeleteMarker(newest)) if newest.generation == object.generation
+            Err(StoreError::DeleteMarker(newest)) if newest.generation == object.generation
         ),
     }
 }
 
 /// GetBucketVersioning. The answer is empty if the bucket's versioning was never set.
-pub(super) fn get(dialect: &Dialect, input: GetBucketVersioningInput) -> S3Result<GetBucketVersioningOutput> {
+pub(super) fn get(
+    dialect: &S3Dialect,
+    input: GetBucketVersioningInput,
+) -> S3Result<GetBucketVersioningOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     let status = bucket.settings().versioning.map(|versioning| {
         BucketVersioningStatus::from_static(match versioning {
@@ -241,7 +253,10 @@ pub(super) fn get(dialect: &Dialect, input: GetBucketVersioningInput) -> S3Resul
 }
 
 /// PutBucketVersioning. Requests about MFA are refused, because the server can't check the codes of MFA devices.
-pub(super) fn put(dialect: &Dialect, input: PutBucketVersioningInput) -> S3Result<PutBucketVersioningOutput> {
+pub(super) fn put(
+    dialect: &S3Dialect,
+    input: PutBucketVersioningInput,
+) -> S3Result<PutBucketVersioningOutput> {
     let wanted = input.versioning_configuration;
     let versioning = match wanted.status.as_ref().map(BucketVersioningStatus::as_str) {
         Some(BucketVersioningStatus::ENABLED) => Versioning::Enabled,
@@ -277,9 +292,9 @@ mod tests {
     #[test]
     fn an_id_means_its_generation_and_nothing_else_is_one() {
         let mut object = Object::empty("k", 1_700_000_000_123_456);
-        assert_eq!((id(&object).as_str(), parse("null")), ("null", Some(Which::Null)));
+        assert_eq!((id(&object).as_str(), parse("null")), ("null", Some(VersionSelector::Null)));
         object.standing.has_id = true;
-        assert_eq!(parse(&id(&object)), Some(Which::Generation(object.generation)));
+        assert_eq!(parse(&id(&object)), Some(VersionSelector::Generation(object.generation)));
         for wrong in ["", "v1", "3HL4kqtJlcpXroDTDmJ", "+00000000000000f", "000000000000000F"] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }

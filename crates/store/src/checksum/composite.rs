@@ -50,9 +50,9 @@ pub enum PartsAlgorithm {
 }
 
 /// Computes the digest of one part from its bytes, which must be added in order.
-pub struct PartHasher(Running);
+pub struct PartHasher(PartDigest);
 
-enum Running {
+enum PartDigest {
     Crc(crc_fast::Digest),
     Sha(Context),
     Md5(Md5),
@@ -88,11 +88,11 @@ impl PartsAlgorithm {
     /// Begins the digest of a part.
     pub fn part(self) -> PartHasher {
         PartHasher(match self {
-            Self::Crc32c => Running::Crc(crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi)),
-            Self::Crc32 => Running::Crc(crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc)),
-            Self::Sha256 => Running::Sha(Context::new(&SHA256)),
-            Self::Sha1 => Running::Sha(Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
-            Self::Md5 => Running::Md5(Md5::new()),
+            Self::Crc32c => PartDigest::Crc(crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi)),
+            Self::Crc32 => PartDigest::Crc(crc_fast::Digest::new(CrcAlgorithm::Crc32IsoHdlc)),
+            Self::Sha256 => PartDigest::Sha(Context::new(&SHA256)),
+            Self::Sha1 => PartDigest::Sha(Context::new(&SHA1_FOR_LEGACY_USE_ONLY)),
+            Self::Md5 => PartDigest::Md5(Md5::new()),
         })
     }
 
@@ -140,18 +140,18 @@ impl PartHasher {
     /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            Running::Crc(crc) => crc.update(bytes),
-            Running::Sha(sha) => sha.update(bytes),
-            Running::Md5(md5) => md5.update(bytes),
+            PartDigest::Crc(crc) => crc.update(bytes),
+            PartDigest::Sha(sha) => sha.update(bytes),
+            PartDigest::Md5(md5) => md5.update(bytes),
         }
     }
 
     /// Returns the bytes of the part's digest, in big-endian order.
     pub fn finish(self) -> Vec<u8> {
         match self.0 {
-            Running::Crc(crc) => (crc.finalize() as u32).to_be_bytes().to_vec(),
-            Running::Sha(sha) => sha.finish().as_ref().to_vec(),
-            Running::Md5(md5) => md5.finalize().to_vec(),
+            PartDigest::Crc(crc) => (crc.finalize() as u32).to_be_bytes().to_vec(),
+            PartDigest::Sha(sha) => sha.finish().as_ref().to_vec(),
+            PartDigest::Md5(md5) => md5.finalize().to_vec(),
         }
     }
 }

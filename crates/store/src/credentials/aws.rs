@@ -14,39 +14,39 @@ use std::time::SystemTime;
 use http::HeaderValue;
 use laneway_lanes::Lanes;
 
-use self::chain::Chain;
+use self::chain::AwsChain;
 pub(super) use self::temporary::read as read_keys;
-use super::cache::{Cache, Ends, Found};
+use super::cache::{Cache, Expiring, IdentifiedCredential};
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, ExpiringKey, Operation, Settings};
 
 /// An access key, with the number that identifies it in this process.
-pub(crate) type Key = Found<ExpiringKey>;
+pub(crate) type Key = IdentifiedCredential<ExpiringKey>;
 
 /// Signs requests with SigV4.
 #[derive(Debug)]
-pub(crate) struct Aws(Who);
+pub(crate) struct AwsCredentials(AwsIdentity);
 
 #[derive(Debug)]
-enum Who {
+enum AwsIdentity {
     /// Requests aren't signed.
     Anonymous,
     /// An access key from the caller's settings.
     Given(Arc<ExpiringKey>),
     /// An access key from the default chain of sources (variables, files, metadata services).
-    Found(Arc<Cache<Chain>>),
+    Found(Arc<Cache<AwsChain>>),
 }
 
-impl Aws {
+impl AwsCredentials {
     /// Returns the credentials that these settings choose. Laneway doesn't search for an access key before the first
     /// request needs one.
     pub(crate) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self(match &settings.access_key {
-            _ if settings.anonymous => Who::Anonymous,
+            _ if settings.anonymous => AwsIdentity::Anonymous,
             Some(key) if settings.assume_role.is_none() => {
-                Who::Given(Arc::new(ExpiringKey::new(key.clone())))
+                AwsIdentity::Given(Arc::new(ExpiringKey::new(key.clone())))
             }
-            _ => Who::Found(Cache::new(Chain::new(settings, lanes))),
+            _ => AwsIdentity::Found(Cache::new(AwsChain::new(settings, lanes))),
         })
     }
 
@@ -69,9 +69,11 @@ impl Aws {
     /// have to be fetched first.
     pub(crate) fn held(&self) -> Option<Key> {
         match &self.0 {
-            Who::Anonymous => None,
-            Who::Given(credential) => Some(Found { credential: Arc::clone(credential), number: 0 }),
-            Who::Found(found) => found.held(),
+            AwsIdentity::Anonymous => None,
+            AwsIdentity::Given(credential) => {
+                Some(IdentifiedCredential { credential: Arc::clone(credential), number: 0 })
+            }
+            AwsIdentity::Found(found) => found.held(),
         }
     }
 
@@ -81,7 +83,7 @@ impl Aws {
     /// `Unauthenticated` if there are no credentials.
     pub(crate) async fn credential(&self) -> Result<Option<Key>, Error> {
         match &self.0 {
-            Who::Found(found) => found.obtain().await.map(Some),
+            AwsIdentity::Found(found) => found.obtain().await.map(Some),
             _ => Ok(self.held()),
         }
     }
@@ -105,7 +107,7 @@ impl Aws {
                 (Arc::new(ExpiringKey::new(AccessKey::clone(key))), "X-Amz-S3session-Token", Some(*end))
             }
             None => {
-                let Found { credential, .. } = self.credential().await?.ok_or_else(|| {
+                let IdentifiedCredential { credential, .. } = self.credential().await?.ok_or_else(|| {
                     let message = "URLs can't be signed without credentials";
                     Error::new(ErrorKind::Unauthenticated, Operation::Open, message)
                 })?;
@@ -121,7 +123,7 @@ impl Aws {
 
     /// Returns true if requests aren't signed.
     pub(crate) fn is_anonymous(&self) -> bool {
-        matches!(self.0, Who::Anonymous)
+        matches!(self.0, AwsIdentity::Anonymous)
     }
 
     /// Signs a request with the session of a directory bucket. The session's token travels in the header
@@ -153,21 +155,21 @@ impl Aws {
     /// Discards the credential of this number, which the store refused. Returns true if the request can be signed again
     /// with a newer credential.
     pub(crate) fn replaces(&self, number: u64) -> bool {
-        matches!(&self.0, Who::Found(found) if found.replaces(number))
+        matches!(&self.0, AwsIdentity::Found(found) if found.replaces(number))
     }
 }
 
 #[cfg(test)]
-impl Aws {
+impl AwsCredentials {
     /// Makes the last refusal of the credentials older by this duration, so that a test needn't wait.
     pub(crate) fn age(&self, by: std::time::Duration) {
-        if let Who::Found(found) = &self.0 {
+        if let AwsIdentity::Found(found) = &self.0 {
             found.age(by);
         }
     }
 }
 
-impl Ends for ExpiringKey {
+impl Expiring for ExpiringKey {
     fn ends(&self) -> Option<SystemTime> {
         self.expires_at
     }

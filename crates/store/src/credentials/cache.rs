@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::lacking::Lacking;
+use super::failure::CredentialFailure;
 use crate::Error;
 
 /// After a failed search for credentials, all requests fail with the same error for this long. Otherwise a thousand
@@ -29,31 +29,31 @@ const MARGIN_SHARE: u32 = 4;
 const MARGIN_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// A credential that may expire.
-pub(super) trait Ends {
+pub(super) trait Expiring {
     /// Returns the time of expiration, if there is one.
     fn ends(&self) -> Option<SystemTime>;
 }
 
 /// The source of credentials.
-pub(super) trait Source: Send + Sync + 'static {
-    type Credential: Ends + Send + Sync + 'static;
+pub(super) trait CredentialSource: Send + Sync + 'static {
+    type Credential: Expiring + Send + Sync + 'static;
 
     /// Fetches a credential.
-    fn load(&self) -> impl Future<Output = Result<Self::Credential, Lacking>> + Send;
+    fn load(&self) -> impl Future<Output = Result<Self::Credential, CredentialFailure>> + Send;
 
-    fn now(&self) -> Now {
-        Now::read()
+    fn now(&self) -> ClockReading {
+        ClockReading::read()
     }
 }
 
 /// The current time on two clocks: the system's clock, by which credentials expire, and a monotonic clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Now {
+pub(super) struct ClockReading {
     date: SystemTime,
     clock: Instant,
 }
 
-impl Now {
+impl ClockReading {
     pub(super) fn read() -> Self {
         Self { date: SystemTime::now(), clock: Instant::now() }
     }
@@ -66,12 +66,12 @@ impl Now {
 
 /// A credential with a number that identifies it in this process.
 #[derive(Debug)]
-pub(crate) struct Found<C> {
+pub(crate) struct IdentifiedCredential<C> {
     pub(crate) credential: Arc<C>,
     pub(crate) number: u64,
 }
 
-impl<C> Clone for Found<C> {
+impl<C> Clone for IdentifiedCredential<C> {
     fn clone(&self) -> Self {
         Self { credential: Arc::clone(&self.credential), number: self.number }
     }
@@ -84,49 +84,50 @@ pub(crate) fn new_number() -> u64 {
 }
 
 /// The credential in use, and the source of the next one.
-pub(super) struct Cache<S: Source> {
+pub(super) struct Cache<S: CredentialSource> {
     pub(super) source: S,
-    held: RwLock<Held<S::Credential>>,
+    held: RwLock<CacheState<S::Credential>>,
     /// Locked by the task that is asking the source, so that no other task asks at the same time.
     refreshing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// The state of the cache.
-struct Held<C> {
-    found: Option<Found<C>>,
+struct CacheState<C> {
+    found: Option<IdentifiedCredential<C>>,
     /// The time at which to fetch the next credential. `None` if the present one never expires.
     due: Option<SystemTime>,
     /// The time of the last request to the source.
     asked: Option<Instant>,
     /// The time and the cause of the source's failure, if the last request failed.
-    failed: Option<(Instant, Lacking)>,
+    failed: Option<(Instant, CredentialFailure)>,
     /// The time when a store last refused the credential in use.
     refused: Option<Instant>,
 }
 
 /// The state of the held credential, which decides if a request can use it.
-enum Use<C> {
+enum CachedCredential<C> {
     /// The credential can sign requests.
-    Good(Found<C>),
+    Good(IdentifiedCredential<C>),
     /// The credential can still sign requests, but the next one should be fetched now.
-    Due(Found<C>),
+    Due(IdentifiedCredential<C>),
     /// No credential is held, or it has expired.
     None,
 }
 
-impl<C: Ends> Held<C> {
-    fn look(&self, now: Now) -> Use<C> {
-        let is_good = |found: &&Found<C>| found.credential.ends().is_none_or(|ends| ends > now.date);
-        let Some(found) = self.found.as_ref().filter(is_good).cloned() else { return Use::None };
+impl<C: Expiring> CacheState<C> {
+    fn look(&self, now: ClockReading) -> CachedCredential<C> {
+        let is_good =
+            |found: &&IdentifiedCredential<C>| found.credential.ends().is_none_or(|ends| ends > now.date);
+        let Some(found) = self.found.as_ref().filter(is_good).cloned() else { return CachedCredential::None };
         let pause = if self.failed.is_some() { FAILURE_LASTS } else { APART };
         let has_rested = self.asked.is_none_or(|at| now.clock.saturating_duration_since(at) >= pause);
         match self.due.is_some_and(|due| due <= now.date) && has_rested {
-            true => Use::Due(found),
-            false => Use::Good(found),
+            true => CachedCredential::Due(found),
+            false => CachedCredential::Good(found),
         }
     }
 
-    fn recent_failure(&self, now: Now) -> Option<Lacking> {
+    fn recent_failure(&self, now: ClockReading) -> Option<CredentialFailure> {
         let (at, lacking) = self.failed.as_ref()?;
         (now.clock.saturating_duration_since(*at) < FAILURE_LASTS).then(|| lacking.clone())
     }
@@ -138,9 +139,9 @@ fn due(now: SystemTime, ends: SystemTime) -> SystemTime {
     now + life.saturating_sub((life / MARGIN_SHARE).min(MARGIN_MAX))
 }
 
-impl<S: Source> Cache<S> {
+impl<S: CredentialSource> Cache<S> {
     pub(super) fn new(source: S) -> Arc<Self> {
-        let held = Held { found: None, due: None, asked: None, failed: None, refused: None };
+        let held = CacheState { found: None, due: None, asked: None, failed: None, refused: None };
         Arc::new(Self { source, held: RwLock::new(held), refreshing: Arc::default() })
     }
 
@@ -150,43 +151,43 @@ impl<S: Source> Cache<S> {
     ///
     /// # Errors
     /// `Unauthenticated`, with the sources that were tried.
-    pub(super) async fn obtain(self: &Arc<Self>) -> Result<Found<S::Credential>, Error> {
+    pub(super) async fn obtain(self: &Arc<Self>) -> Result<IdentifiedCredential<S::Credential>, Error> {
         if let Some(found) = self.held() {
             return Ok(found);
         }
         let _alone = self.refreshing.lock().await;
-        if let Use::Good(found) | Use::Due(found) = self.look() {
+        if let CachedCredential::Good(found) | CachedCredential::Due(found) = self.look() {
             return Ok(found);
         }
         let failed = self.change(|held| held.recent_failure(self.source.now()));
         match failed {
             Some(lacking) => Err(lacking.into_error()),
-            None => self.refresh().await.map_err(Lacking::into_error),
+            None => self.refresh().await.map_err(CredentialFailure::into_error),
         }
     }
 
     /// Returns the held credential, if it is still valid.
-    pub(super) fn held(self: &Arc<Self>) -> Option<Found<S::Credential>> {
+    pub(super) fn held(self: &Arc<Self>) -> Option<IdentifiedCredential<S::Credential>> {
         match self.look() {
-            Use::Good(found) => Some(found),
-            Use::Due(found) => {
+            CachedCredential::Good(found) => Some(found),
+            CachedCredential::Due(found) => {
                 self.refresh_behind();
                 Some(found)
             }
-            Use::None => None,
+            CachedCredential::None => None,
         }
     }
 
-    fn look(&self) -> Use<S::Credential> {
+    fn look(&self) -> CachedCredential<S::Credential> {
         self.held.read().unwrap_or_else(PoisonError::into_inner).look(self.source.now())
     }
 
-    fn change<T>(&self, with: impl FnOnce(&mut Held<S::Credential>) -> T) -> T {
+    fn change<T>(&self, with: impl FnOnce(&mut CacheState<S::Credential>) -> T) -> T {
         with(&mut self.held.write().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Fetches a credential from the source.
-    async fn refresh(&self) -> Result<Found<S::Credential>, Lacking> {
+    async fn refresh(&self) -> Result<IdentifiedCredential<S::Credential>, CredentialFailure> {
         // This future is boxed. Otherwise the future of every request would contain the large futures of all sources.
         let loaded = Box::pin(self.source.load()).await;
         let now = self.source.now();
@@ -198,7 +199,10 @@ impl<S: Source> Cache<S> {
                     held.due = credential.ends().map(|ends| due(now.date, ends));
                     Ok(held
                         .found
-                        .insert(Found { credential: Arc::new(credential), number: new_number() })
+                        .insert(IdentifiedCredential {
+                            credential: Arc::new(credential),
+                            number: new_number(),
+                        })
                         .clone())
                 }
                 Err(lacking) => {
@@ -217,7 +221,7 @@ impl<S: Source> Cache<S> {
         let ask = move || {
             let Ok(runtime) = tokio::runtime::Builder::new_current_thread().build() else { return };
             // Another thread may have replaced the credential before this thread got the lock.
-            if matches!(cache.look(), Use::Due(_))
+            if matches!(cache.look(), CachedCredential::Due(_))
                 && let Err(lacking) = runtime.block_on(cache.refresh())
             {
                 tracing::debug!(cause = %lacking.into_error(), "Laneway can't get new credentials yet, and keeps the current ones");
@@ -253,7 +257,7 @@ impl<S: Source> Cache<S> {
     }
 }
 
-impl<S: Source> fmt::Debug for Cache<S> {
+impl<S: CredentialSource> fmt::Debug for Cache<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Cache")
     }
@@ -276,7 +280,7 @@ mod tests {
         ends: Option<SystemTime>,
     }
 
-    impl Ends for Token {
+    impl Expiring for Token {
         fn ends(&self) -> Option<SystemTime> {
             self.ends
         }
@@ -284,28 +288,28 @@ mod tests {
 
     /// A source for tests. The test sets the answers, the moment of each answer, and the clock.
     struct Script {
-        start: Now,
+        start: ClockReading,
         after: Mutex<Duration>,
-        answers: Mutex<VecDeque<Result<Token, Lacking>>>,
+        answers: Mutex<VecDeque<Result<Token, CredentialFailure>>>,
         allowed: Semaphore,
     }
 
-    impl Source for Script {
+    impl CredentialSource for Script {
         type Credential = Token;
 
-        async fn load(&self) -> Result<Token, Lacking> {
+        async fn load(&self) -> Result<Token, CredentialFailure> {
             self.allowed.acquire().await.expect("open").forget();
             self.answers.lock().expect("the answers").pop_front().expect("it isn't asked so often")
         }
 
-        fn now(&self) -> Now {
+        fn now(&self) -> ClockReading {
             self.start.after(*self.after.lock().expect("the time"))
         }
     }
 
     fn scripted() -> Arc<Cache<Script>> {
         Cache::new(Script {
-            start: Now::read(),
+            start: ClockReading::read(),
             after: Mutex::default(),
             answers: Mutex::default(),
             allowed: Semaphore::new(0),
@@ -320,10 +324,10 @@ mod tests {
         }
 
         fn fails(&self) {
-            self.answers(Err(Lacking::Nothing(vec!["here".into(), "there".into()])));
+            self.answers(Err(CredentialFailure::Nothing(vec!["here".into(), "there".into()])));
         }
 
-        fn answers(&self, answer: Result<Token, Lacking>) {
+        fn answers(&self, answer: Result<Token, CredentialFailure>) {
             self.source.answers.lock().expect("the answers").push_back(answer);
             self.source.allowed.add_permits(1);
         }
@@ -393,9 +397,9 @@ mod tests {
         }
         assert_eq!(cache.name().await, "one");
         cache.pass(APART - Duration::from_millis(1));
-        assert!(matches!(cache.look(), Use::Good(_)));
+        assert!(matches!(cache.look(), CachedCredential::Good(_)));
         cache.pass(Duration::from_millis(1));
-        assert!(matches!(cache.look(), Use::Due(_)));
+        assert!(matches!(cache.look(), CachedCredential::Due(_)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::certificates::certificates;
 use self::services::Services;
-use super::{Aws, Google};
+use super::{AwsCredentials, GoogleCredentials};
 use crate::{AccessKey, AssumedRole, Environment, Error, Settings};
 
 #[derive(Deserialize)]
@@ -37,15 +37,15 @@ struct Case {
     adc: Option<Value>,
     gcloud: Option<Value>,
     files: BTreeMap<String, Value>,
-    laneway: Said,
-    reference: Said,
+    laneway: ExpectedCredential,
+    reference: ExpectedCredential,
     why: Option<String>,
 }
 
 /// The expected outcome of a case.
 #[derive(Clone, Default, Deserialize, PartialEq, Eq, Debug)]
 #[serde(default)]
-struct Said {
+struct ExpectedCredential {
     r#as: Option<String>,
     /// The expected error: for Laneway a part of its message, and for the other libraries the name of the exception.
     error: Option<String>,
@@ -138,7 +138,7 @@ impl Stage {
 /// Returns the key id that signs a request to S3.
 async fn signer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
     let settings = crate::settings::completed(settings)?;
-    let key = Aws::new(&settings, lanes).credential().await?;
+    let key = AwsCredentials::new(&settings, lanes).credential().await?;
     Ok(key.map(|key| key.credential.key.id.clone()))
 }
 
@@ -146,7 +146,7 @@ async fn signer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Er
 async fn bearer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Error> {
     let endpoint = super::google_endpoint(settings)?;
     let mut headers = HeaderMap::new();
-    Google::new(settings, &endpoint, lanes).authorize(&mut headers).await?;
+    GoogleCredentials::new(settings, &endpoint, lanes).authorize(&mut headers).await?;
     let text = |name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
     let Some(token) = text("authorization") else { return Ok(None) };
     let mut name = token.trim_start_matches("Bearer ").to_owned();
@@ -166,16 +166,18 @@ async fn bearer(settings: &Settings, lanes: &Lanes) -> Result<Option<String>, Er
 fn judge(stage: &Stage, case: &Case, outcome: Result<Option<String>, Error>) -> Option<String> {
     let secrets = ["PRIVATE KEY", "hush"];
     let good = match (&outcome, &case.laneway) {
-        (Ok(Some(who)), Said { r#as: Some(meant), .. }) => who == meant,
-        (Ok(None), Said { anonymous: true, .. }) => true,
-        (Err(error), Said { error: Some(words), .. }) => {
+        (Ok(Some(who)), ExpectedCredential { r#as: Some(meant), .. }) => who == meant,
+        (Ok(None), ExpectedCredential { anonymous: true, .. }) => true,
+        (Err(error), ExpectedCredential { error: Some(words), .. }) => {
             let message = error.to_string();
             let is_one_line =
                 !message.contains('\n') && !secrets.iter().any(|secret| message.contains(secret));
             error.is_unauthenticated() && is_one_line && message.contains(&stage.fill(words))
                 || error.is_invalid() && message.contains(&stage.fill(words))
         }
-        (Err(error), Said { nothing: true, .. }) => error.to_string().contains("no credentials are set up"),
+        (Err(error), ExpectedCredential { nothing: true, .. }) => {
+            error.to_string().contains("no credentials are set up")
+        }
         _ => false,
     };
     (!good).then(|| format!("{}: {outcome:?} instead of {:?}", case.name, case.laneway))
@@ -187,7 +189,7 @@ fn lanes() -> Lanes {
     std::fs::write(authority.path(), certificates().authority()).expect("a file");
     let trust = laneway_lanes::Trust { extra_ca_files: vec![authority.path().to_owned()] };
     let retry_for = Duration::from_millis(500);
-    Lanes::start(laneway_lanes::Config { retry_for, trust, ..laneway_lanes::Config::default() })
+    Lanes::start(laneway_lanes::LanesConfig { retry_for, trust, ..laneway_lanes::LanesConfig::default() })
         .expect("lanes")
 }
 
@@ -278,7 +280,7 @@ echo '{"Version":1,"AccessKeyId":"login","SecretAccessKey":"hush","SessionToken"
 #[tokio::test]
 async fn a_metadata_server_that_fails_at_first_is_waited_for() {
     let stage = Stage::new();
-    let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+    let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
     stage.server.fail_first(3);
     let url = stage.server.url().to_owned();
     let variables = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", url.as_str()), ("HOME", "/nowhere")];
@@ -414,11 +416,11 @@ certificates. To send requests to `storage.googleapis.com` without the certifica
 `GOOGLE_API_USE_MTLS_ENDPOINT=never`. If you set an endpoint of your own, Laneway doesn't use the certificate either.
 ";
 
-fn words(said: &Said) -> String {
+fn words(said: &ExpectedCredential) -> String {
     match said {
-        Said { r#as: Some(who), .. } => format!("`{who}`"),
-        Said { error: Some(error), .. } => format!("error: {}", error.replace('|', "\\|")),
-        Said { anonymous: true, .. } => "anonymous".to_owned(),
+        ExpectedCredential { r#as: Some(who), .. } => format!("`{who}`"),
+        ExpectedCredential { error: Some(error), .. } => format!("error: {}", error.replace('|', "\\|")),
+        ExpectedCredential { anonymous: true, .. } => "anonymous".to_owned(),
         _ => "no credentials".to_owned(),
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::ask::short;
 use super::deadline::within;
+use super::request::short;
 use crate::Environment;
 
 /// Splits a command line as a shell does, runs it without a shell, and returns its output. The program gets the

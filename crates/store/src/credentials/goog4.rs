@@ -11,7 +11,7 @@ use crate::digest::{hex, hex_sha256};
 use crate::encode::component;
 
 /// A URL to be signed.
-pub(crate) struct Unsigned<'a> {
+pub(crate) struct UrlToSign<'a> {
     pub(crate) method: &'a str,
     /// Scheme and host, such as `https://storage.googleapis.com`.
     pub(crate) origin: &'a str,
@@ -27,17 +27,17 @@ pub(crate) struct Unsigned<'a> {
 }
 
 /// A URL without its signature, and the text to sign.
-pub(crate) struct Prepared {
+pub(crate) struct UnsignedUrl {
     pub(crate) string_to_sign: String,
     url: String,
 }
 
-impl Unsigned<'_> {
+impl UrlToSign<'_> {
     /// Returns the text to sign at `now`.
     ///
     /// # Errors
     /// Returns the part that can't be signed.
-    pub(crate) fn at(&self, now: SystemTime) -> Result<Prepared, String> {
+    pub(crate) fn at(&self, now: SystemTime) -> Result<UnsignedUrl, String> {
         let host = self.origin.split_once("://").map_or(self.origin, |(_, host)| host);
         let headers = canonical_headers(host, self.headers)?;
         let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
@@ -69,14 +69,14 @@ impl Unsigned<'_> {
         let payload = hash.map_or("UNSIGNED-PAYLOAD", |(_, hash)| hash);
         let _ = write!(canonical, "\n{names}\n{payload}");
         let hash = hex_sha256(canonical.as_bytes());
-        Ok(Prepared {
+        Ok(UnsignedUrl {
             string_to_sign: format!("GOOG4-RSA-SHA256\n{time}\n{scope}\n{hash}"),
             url: format!("{}{}?{query}", self.origin, self.path),
         })
     }
 }
 
-impl Prepared {
+impl UnsignedUrl {
     /// Returns the URL with its signature.
     pub(crate) fn signed(&self, signature: &[u8]) -> String {
         format!("{}&X-Goog-Signature={}", self.url, hex(signature))

@@ -17,13 +17,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use laneway_lanes::{Lanes, Scheme};
 
 use self::adc::{Adc, GOOGLE, Identity, gcloud_folder, is_absent};
-pub(crate) use self::signer::Signer;
+pub(crate) use self::signer::AccountSigner;
 pub(super) use self::token::Token;
-use super::cache::{self, Cache, Ends, Found};
+use super::cache::{self, Cache, Expiring, IdentifiedCredential};
+use super::caller_provider;
 use super::command;
 use super::deadline::reported_when_slow;
-use super::lacking::Lacking;
-use super::provided;
+use super::failure::CredentialFailure;
 use crate::endpoint::Endpoint;
 use crate::{CredentialProvider, Environment, Error, ErrorKind, Operation, Settings};
 
@@ -31,14 +31,14 @@ const QUOTA_PROJECT: HeaderName = HeaderName::from_static("x-goog-user-project")
 
 /// Adds the `Authorization` header to requests.
 #[derive(Debug)]
-pub(crate) struct Google {
+pub(crate) struct GoogleCredentials {
     /// `None` for anonymous requests.
-    found: Option<Arc<Cache<Chain>>>,
+    found: Option<Arc<Cache<GoogleChain>>>,
     /// True if tokens may be sent to the endpoint.
     is_shown: bool,
 }
 
-struct Chain {
+struct GoogleChain {
     /// The caller's own provider. If it is set, no other source is used.
     provider: Option<Arc<dyn CredentialProvider>>,
     /// The service account's key from the settings. It has precedence over the environment's credentials.
@@ -51,7 +51,7 @@ struct Chain {
     lanes: Lanes,
 }
 
-impl std::fmt::Debug for Chain {
+impl std::fmt::Debug for GoogleChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chain").field("universe", &self.universe).finish_non_exhaustive()
     }
@@ -59,20 +59,20 @@ impl std::fmt::Debug for Chain {
 
 /// A token and the headers that carry it. The headers are made once for all requests.
 #[derive(Clone, Debug)]
-struct Bearer {
+struct BearerHeaders {
     token: Token,
     authorization: HeaderValue,
     quota_project: Option<HeaderValue>,
 }
 
-impl Ends for Bearer {
+impl Expiring for BearerHeaders {
     fn ends(&self) -> Option<SystemTime> {
         self.token.expires_at
     }
 }
 
 /// Returns the identity of the service account's key in the settings, or else the identity that the environment names.
-fn who(key: Option<&str>, environment: &Environment) -> Result<Adc, Lacking> {
+fn who(key: Option<&str>, environment: &Environment) -> Result<Adc, CredentialFailure> {
     key.map_or_else(|| adc::find(environment), |key| adc::given(key, environment))
 }
 
@@ -101,7 +101,8 @@ pub(crate) fn endpoint(settings: &Settings) -> Result<Endpoint, Error> {
         return Endpoint::parse(&format!("https://storage.{universe}"));
     }
     let found = certificate::storage_endpoint(&universe, &settings.environment);
-    let found = found.map_err(|cause| Lacking::unusable("the client certificate", cause).into_error())?;
+    let found =
+        found.map_err(|cause| CredentialFailure::unusable("the client certificate", cause).into_error())?;
     let mut endpoint = Endpoint::parse(&format!("https://{}", found.host))?;
     endpoint.origin.client_certificate = found.certificate.map(Arc::new);
     Ok(endpoint)
@@ -115,7 +116,7 @@ fn is_trusted(endpoint: &Endpoint, universe: &str) -> bool {
     endpoint.origin.scheme == Scheme::Https && (below || host == universe)
 }
 
-impl Google {
+impl GoogleCredentials {
     /// Returns the credentials that these settings choose, if the endpoint may receive any. No token is fetched before
     /// the first request needs it.
     pub(crate) fn new(settings: &Settings, endpoint: &Endpoint, lanes: &Lanes) -> Self {
@@ -129,7 +130,7 @@ impl Google {
         if settings.anonymous {
             return Self { found: None, is_shown: false };
         }
-        let chain = Chain {
+        let chain = GoogleChain {
             provider: settings.credential_provider.clone(),
             service_account_key: settings.service_account_key.clone(),
             impersonate: settings.impersonate.clone(),
@@ -147,7 +148,7 @@ impl Google {
     /// `Unauthenticated` if there are no credentials.
     pub(crate) async fn authorize(&self, headers: &mut HeaderMap) -> Result<u64, Error> {
         let Some(found) = self.found.as_ref().filter(|_| self.is_shown) else { return Ok(0) };
-        let Found { credential: bearer, number } = found.obtain().await?;
+        let IdentifiedCredential { credential: bearer, number } = found.obtain().await?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
         if let Some(project) = &bearer.quota_project {
             headers.entry(QUOTA_PROJECT).or_insert_with(|| project.clone());
@@ -158,7 +159,8 @@ impl Google {
     /// Replaces an older token in a request's headers by the current one, and returns its number. Returns `None` if
     /// there is no token now.
     pub(crate) fn authorize_again(&self, headers: &mut HeaderMap) -> Option<u64> {
-        let Found { credential: bearer, number } = self.found.as_ref().filter(|_| self.is_shown)?.held()?;
+        let IdentifiedCredential { credential: bearer, number } =
+            self.found.as_ref().filter(|_| self.is_shown)?.held()?;
         headers.insert(AUTHORIZATION, bearer.authorization.clone());
         Some(number)
     }
@@ -173,45 +175,47 @@ impl Google {
     ///
     /// # Errors
     /// `Unauthenticated` if there are no credentials, or none that can sign.
-    pub(crate) async fn signer(&self) -> Result<Signer, Error> {
+    pub(crate) async fn signer(&self) -> Result<AccountSigner, Error> {
         let Some(found) = &self.found else {
             let message = "URLs can't be signed without credentials";
             return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
         };
         let chain = &found.source;
         if let Some((account, delegates)) = chain.acting() {
-            let base = chain.base().await.map_err(Lacking::into_error)?.token;
+            let base = chain.base().await.map_err(CredentialFailure::into_error)?.token;
             let iam = signer::beside(&chain.iam(account));
-            let iam = iam.map_err(|cause| Lacking::unusable(account, cause).into_error())?;
-            return Ok(Signer::of_iam(account, iam, &delegates, base, &chain.lanes));
+            let iam = iam.map_err(|cause| CredentialFailure::unusable(account, cause).into_error())?;
+            return Ok(AccountSigner::of_iam(account, iam, &delegates, base, &chain.lanes));
         }
         let own = async || found.obtain().await.map(|found| found.credential.token.clone());
         if let Some(provider) = &chain.provider {
             let why = "it returns only tokens, and URLs can't be signed with a token";
-            return Err(Lacking::unusable(provider.name(), why).into_error());
+            return Err(CredentialFailure::unusable(provider.name(), why).into_error());
         }
-        let adc = chain.adc().map_err(Lacking::into_error)?;
-        let unusable = |cause: String| Lacking::unusable(&adc.name, cause).into_error();
+        let adc = chain.adc().map_err(CredentialFailure::into_error)?;
+        let unusable = |cause: String| CredentialFailure::unusable(&adc.name, cause).into_error();
         let lanes = &chain.lanes;
         Ok(match &adc.identity {
-            Identity::ServiceAccount(account) => Signer::of_key(&adc.name, account).map_err(unusable)?,
+            Identity::ServiceAccount(account) => {
+                AccountSigner::of_key(&adc.name, account).map_err(unusable)?
+            }
             Identity::Impersonated(impersonated) => {
                 let iam = signer::beside(&impersonated.url).map_err(unusable)?;
                 // Sign with the token of the base identity. The base identity's role on the account permits both tokens
                 // and signatures. The account itself may lack that role.
                 let base = chain.token(&impersonated.base).await;
                 let base = base.map_err(|cause| unusable(format!("its source_credentials: {cause}")))?;
-                Signer::of_iam(&adc.name, iam, &impersonated.delegates, base, lanes)
+                AccountSigner::of_iam(&adc.name, iam, &impersonated.delegates, base, lanes)
             }
             Identity::External(external) if external.service_account_impersonation_url.is_some() => {
                 let url = external.service_account_impersonation_url.as_deref().unwrap_or_default();
                 let iam = signer::beside(url).map_err(unusable)?;
-                Signer::of_iam(&adc.name, iam, &[], own().await?, lanes)
+                AccountSigner::of_iam(&adc.name, iam, &[], own().await?, lanes)
             }
             Identity::Machine(machine) => {
                 let token = own().await?;
                 let email = metadata::email(machine, lanes).await.map_err(unusable)?;
-                Signer::of_iam(&adc.name, signer::at(&chain.universe, &email), &[], token, lanes)
+                AccountSigner::of_iam(&adc.name, signer::at(&chain.universe, &email), &[], token, lanes)
             }
             Identity::User(_) | Identity::ExternalUser(_) | Identity::External(_) => {
                 return Err(unusable(
@@ -224,21 +228,21 @@ impl Google {
     }
 }
 
-impl cache::Source for Chain {
-    type Credential = Bearer;
+impl cache::CredentialSource for GoogleChain {
+    type Credential = BearerHeaders;
 
-    async fn load(&self) -> Result<Bearer, Lacking> {
+    async fn load(&self) -> Result<BearerHeaders, CredentialFailure> {
         let base = self.base().await?;
         let Some((account, delegates)) = self.acting() else { return Ok(base) };
-        let unusable = |cause| Lacking::unusable(format!("impersonation of {account}"), cause);
+        let unusable = |cause| CredentialFailure::unusable(format!("impersonation of {account}"), cause);
         let url = self.iam(account);
         let acting = token::impersonated(&url, &delegates, None, &base.token, None, &self.lanes);
         let token = reported_when_slow(account, acting).await.map_err(unusable)?;
-        Ok(Bearer { quota_project: base.quota_project, ..bearer(token, None).map_err(unusable)? })
+        Ok(BearerHeaders { quota_project: base.quota_project, ..bearer(token, None).map_err(unusable)? })
     }
 }
 
-impl Chain {
+impl GoogleChain {
     /// Returns the account to act as, and the names of the delegates in between.
     fn acting(&self) -> Option<(&str, Vec<String>)> {
         let (account, delegates) = self.impersonate.split_last()?;
@@ -255,16 +259,16 @@ impl Chain {
     }
 
     /// Fetches the token of the identity itself, before it acts as another.
-    async fn base(&self) -> Result<Bearer, Lacking> {
+    async fn base(&self) -> Result<BearerHeaders, CredentialFailure> {
         if let Some(provider) = &self.provider {
-            let token = reported_when_slow(provider.name(), provided::token(&**provider)).await?;
-            return bearer(token, None).map_err(|cause| Lacking::unusable(provider.name(), cause));
+            let token = reported_when_slow(provider.name(), caller_provider::token(&**provider)).await?;
+            return bearer(token, None).map_err(|cause| CredentialFailure::unusable(provider.name(), cause));
         }
         let adc = match self.adc() {
-            Err(Lacking::Nothing(tried)) => return self.login(tried).await,
+            Err(CredentialFailure::Nothing(tried)) => return self.login(tried).await,
             adc => adc?,
         };
-        let unusable = |cause: String| Lacking::unusable(&adc.name, cause);
+        let unusable = |cause: String| CredentialFailure::unusable(&adc.name, cause);
         let token = reported_when_slow(&adc.name, async {
             match &adc.identity {
                 Identity::Machine(machine) => {
@@ -274,7 +278,7 @@ impl Chain {
             }
         });
         let token = match token.await {
-            Err(Lacking::Nothing(tried)) => return self.login(tried).await,
+            Err(CredentialFailure::Nothing(tried)) => return self.login(tried).await,
             token => token?,
         };
         tracing::debug!(source = adc.name, "credentials found");
@@ -283,23 +287,23 @@ impl Chain {
 
     /// Returns a token of gcloud's own login. Google's libraries don't use this login. So Laneway tries it last, when
     /// it has found none of the identities that the libraries use.
-    async fn login(&self, tried: Vec<String>) -> Result<Bearer, Lacking> {
+    async fn login(&self, tried: Vec<String>) -> Result<BearerHeaders, CredentialFailure> {
         if self.universe != GOOGLE {
-            return Err(Lacking::Nothing(tried));
+            return Err(CredentialFailure::Nothing(tried));
         }
         let token = reported_when_slow("gcloud", gcloud_token(&self.environment, tried)).await?;
         tracing::debug!(source = "gcloud", "credentials found");
         let quota_project = self.environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
-        bearer(token, quota_project.as_deref()).map_err(|cause| Lacking::unusable("gcloud", cause))
+        bearer(token, quota_project.as_deref()).map_err(|cause| CredentialFailure::unusable("gcloud", cause))
     }
 
     /// Returns the identity, and checks that it belongs to the endpoint's cloud.
-    fn adc(&self) -> Result<Adc, Lacking> {
+    fn adc(&self) -> Result<Adc, CredentialFailure> {
         let adc = who(self.service_account_key.as_deref(), &self.environment)?;
         if let Some(own) = adc.universe.as_ref().filter(|own| **own != self.universe) {
             let said = &self.universe;
             let why = format!("they belong to {own}, but GOOGLE_CLOUD_UNIVERSE_DOMAIN is {said}");
-            return Err(Lacking::unusable(&adc.name, why));
+            return Err(CredentialFailure::unusable(&adc.name, why));
         }
         Ok(adc)
     }
@@ -336,13 +340,13 @@ impl Chain {
 ///
 /// # Errors
 /// Fails if a header can't carry the token.
-fn bearer(token: Token, quota_project: Option<&str>) -> Result<Bearer, String> {
+fn bearer(token: Token, quota_project: Option<&str>) -> Result<BearerHeaders, String> {
     let mut authorization = HeaderValue::try_from(format!("Bearer {}", token.access_token))
         .map_err(|_| "the token holds characters that no header can carry")?;
     authorization.set_sensitive(true);
     let quota_project = quota_project.map(HeaderValue::try_from).transpose();
     let quota_project = quota_project.map_err(|_| "its quota project isn't a valid project")?;
-    Ok(Bearer { token, authorization, quota_project })
+    Ok(BearerHeaders { token, authorization, quota_project })
 }
 
 /// The login of gcloud itself (`gcloud auth login`). Laneway asks gcloud for a token, and reads none of its files
@@ -365,17 +369,17 @@ const GCLOUD_LIFETIME: Duration = Duration::from_secs(50 * 60);
 ///
 /// # Errors
 /// `Nothing` if nobody has logged in with gcloud; otherwise the failure of gcloud.
-async fn gcloud_token(environment: &Environment, mut tried: Vec<String>) -> Result<Token, Lacking> {
+async fn gcloud_token(environment: &Environment, mut tried: Vec<String>) -> Result<Token, CredentialFailure> {
     let has_logins = gcloud_folder(environment).is_some_and(|folder| !is_absent(&folder.join(LOGINS)));
     if !has_logins {
         tried.push(LOGIN.to_owned());
-        return Err(Lacking::Nothing(tried));
+        return Err(CredentialFailure::Nothing(tried));
     }
     let printed = command::run(GCLOUD_COMMAND, environment, &[], Some(GCLOUD_LIMIT)).await;
-    let printed = printed.map_err(|cause| Lacking::unusable(LOGIN, cause))?;
+    let printed = printed.map_err(|cause| CredentialFailure::unusable(LOGIN, cause))?;
     let access_token = String::from_utf8_lossy(&printed).trim().to_owned();
     if access_token.is_empty() || access_token.contains(char::is_whitespace) {
-        return Err(Lacking::unusable(LOGIN, "gcloud printed no token"));
+        return Err(CredentialFailure::unusable(LOGIN, "gcloud printed no token"));
     }
     Ok(Token { access_token, expires_at: Some(SystemTime::now() + GCLOUD_LIFETIME) })
 }
@@ -400,11 +404,14 @@ mod tests {
         let environment = Environment::of([("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/adc.json")]);
         let settings =
             Settings { credential_provider: Some(Arc::new(Hush)), ..Settings::from_environment(environment) };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let shown = async |url: &str| {
             let endpoint = Endpoint::parse(url).expect("an endpoint");
             let mut headers = HeaderMap::new();
-            Google::new(&settings, &endpoint, &lanes).authorize(&mut headers).await.expect("a token");
+            GoogleCredentials::new(&settings, &endpoint, &lanes)
+                .authorize(&mut headers)
+                .await
+                .expect("a token");
             headers.get(AUTHORIZATION).map(|value| value.to_str().expect("text").to_owned())
         };
         for url in ["https://storage.googleapis.com", "https://localhost:4443"] {
@@ -428,9 +435,9 @@ mod tests {
         }
         let provider = Arc::new(Counting(0.into()));
         let settings = Settings { credential_provider: Some(provider), ..Settings::default() };
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
         let endpoint = Endpoint::parse("https://storage.googleapis.com").expect("an endpoint");
-        let google = Google::new(&settings, &endpoint, &lanes);
+        let google = GoogleCredentials::new(&settings, &endpoint, &lanes);
         let shown = async || {
             let mut headers = HeaderMap::new();
             let number = google.authorize(&mut headers).await.expect("a token");
@@ -466,7 +473,7 @@ mod tests {
         ]);
         let settings = Settings::from_environment(environment);
         let endpoint = Endpoint::parse(settings.gcs_endpoint.as_deref().expect("set")).expect("an endpoint");
-        let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
-        assert!(!Google::new(&settings, &endpoint, &lanes).is_shown);
+        let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
+        assert!(!GoogleCredentials::new(&settings, &endpoint, &lanes).is_shown);
     }
 }

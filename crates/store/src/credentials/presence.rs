@@ -8,8 +8,8 @@ use std::time::Duration;
 use laneway_lanes::Lanes;
 use tokio::sync::oneshot;
 
-use super::ask::{Answer, Ask};
 use super::deadline::within;
+use super::request::{CredentialRequest, CredentialResponse};
 
 /// The time limit of a connection to a metadata server. A metadata server is one network hop away. Where there is none,
 /// the network often drops the packets, so a longer wait would only delay the program. AWS's and Google's clients wait
@@ -56,7 +56,7 @@ impl Cloud {
 
 /// The outcome of a connection attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Seen {
+enum ProbeOutcome {
     There,
     Refused,
     Silent,
@@ -79,31 +79,39 @@ pub(super) async fn is_there(host: &str, port: u16, cloud: Cloud) -> bool {
 }
 
 /// Returns the first answer of a server that no setting names, or `None` if it takes too long.
-pub(super) async fn first_answer(ask: &Ask, lanes: &Lanes) -> Option<Result<Answer, String>> {
+pub(super) async fn first_answer(
+    ask: &CredentialRequest,
+    lanes: &Lanes,
+) -> Option<Result<CredentialResponse, String>> {
     within(ANSWER_LIMIT, ask.send(lanes)).await
 }
 
 /// Tries to connect until the server accepts, the pauses are used up, or another attempt can't help.
-fn search(look: impl Fn() -> Seen, pauses: &[Duration], is_home: bool, pause: impl Fn(Duration)) -> bool {
+fn search(
+    look: impl Fn() -> ProbeOutcome,
+    pauses: &[Duration],
+    is_home: bool,
+    pause: impl Fn(Duration),
+) -> bool {
     let mut pauses = pauses.iter();
     loop {
         match (look(), pauses.next()) {
-            (Seen::There, _) => return true,
+            (ProbeOutcome::There, _) => return true,
             // A refused connection shows that the host exists. Its server may be about to start, so try again.
-            (Seen::Refused, Some(length)) => pause(*length),
-            (Seen::Silent, Some(length)) if is_home => pause(*length),
+            (ProbeOutcome::Refused, Some(length)) => pause(*length),
+            (ProbeOutcome::Silent, Some(length)) if is_home => pause(*length),
             _ => return false,
         }
     }
 }
 
-fn look(host: &str, port: u16) -> Seen {
-    let Ok(addresses) = (host, port).to_socket_addrs() else { return Seen::Silent };
-    let mut seen = Seen::Silent;
+fn look(host: &str, port: u16) -> ProbeOutcome {
+    let Ok(addresses) = (host, port).to_socket_addrs() else { return ProbeOutcome::Silent };
+    let mut seen = ProbeOutcome::Silent;
     for address in addresses {
         match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
-            Ok(_) => return Seen::There,
-            Err(e) if e.kind() == ErrorKind::ConnectionRefused => seen = Seen::Refused,
+            Ok(_) => return ProbeOutcome::There,
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => seen = ProbeOutcome::Refused,
             Err(_) => {}
         }
     }
@@ -121,14 +129,14 @@ mod tests {
     fn what_takes_connections_is_there_and_what_refuses_them_is_not() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        assert_eq!(look("127.0.0.1", port), Seen::There);
+        assert_eq!(look("127.0.0.1", port), ProbeOutcome::There);
         drop(listener);
-        assert_eq!(look("127.0.0.1", port), Seen::Refused);
-        assert_eq!(look("no such host.invalid", 80), Seen::Silent);
+        assert_eq!(look("127.0.0.1", port), ProbeOutcome::Refused);
+        assert_eq!(look("no such host.invalid", 80), ProbeOutcome::Silent);
     }
 
     /// Returns the result of a search with these outcomes, and the number of its pauses.
-    fn searched(sights: &[Seen], is_home: bool) -> (bool, usize) {
+    fn searched(sights: &[ProbeOutcome], is_home: bool) -> (bool, usize) {
         let (n, waited) = (Cell::new(0), RefCell::new(Vec::new()));
         let look = || sights[n.replace(n.get() + 1).min(sights.len() - 1)];
         let pauses: &[Duration] = if is_home { &PAUSES_AT_HOME } else { &PAUSES };
@@ -138,10 +146,13 @@ mod tests {
 
     #[test]
     fn an_agent_may_start_late_and_longest_on_its_clouds_machines() {
-        assert_eq!(searched(&[Seen::Refused, Seen::There], false), (true, 1));
-        assert_eq!(searched(&[Seen::Refused], false), (false, PAUSES.len()));
-        assert_eq!(searched(&[Seen::Silent], false), (false, 0));
-        assert_eq!(searched(&[Seen::Silent, Seen::Refused, Seen::There], true), (true, 2));
-        assert_eq!(searched(&[Seen::Silent], true), (false, PAUSES_AT_HOME.len()));
+        assert_eq!(searched(&[ProbeOutcome::Refused, ProbeOutcome::There], false), (true, 1));
+        assert_eq!(searched(&[ProbeOutcome::Refused], false), (false, PAUSES.len()));
+        assert_eq!(searched(&[ProbeOutcome::Silent], false), (false, 0));
+        assert_eq!(
+            searched(&[ProbeOutcome::Silent, ProbeOutcome::Refused, ProbeOutcome::There], true),
+            (true, 2)
+        );
+        assert_eq!(searched(&[ProbeOutcome::Silent], true), (false, PAUSES_AT_HOME.len()));
     }
 }

@@ -6,12 +6,12 @@ use http::HeaderMap;
 use laneway_lanes::{Lanes, Request, Response};
 
 use super::Outgoing;
-use crate::judge::Failure;
-use crate::requests::Tally;
+use crate::judge::ErrorResponse;
+use crate::requests::RequestTally;
 use crate::{ChecksumAlgorithm, Error, ErrorKind, Provider};
 
 /// Renews the signature of a request that was signed some time ago.
-pub(crate) trait Sign: Send + Sync + 'static {
+pub(crate) trait RequestSigner: Send + Sync + 'static {
     /// Replaces the old signature by a new one, with the credential in use. Without a credential the old signature is
     /// kept, and the store may accept or refuse it.
     fn sign_again(&self, request: &mut Request);
@@ -29,7 +29,7 @@ pub(crate) trait HttpDialect: Send + Sync {
     fn lanes(&self) -> &Lanes;
 
     /// Returns the counters of its requests.
-    fn tally(&self) -> &Tally;
+    fn tally(&self) -> &RequestTally;
 
     /// Returns the URL of the requests, without credentials. It is the same for every bucket and region.
     fn endpoint(&self) -> String;
@@ -43,7 +43,7 @@ pub(crate) trait HttpDialect: Send + Sync {
     }
 
     /// The type that signs a request again.
-    type Signer: Sign;
+    type Signer: RequestSigner;
 
     /// Returns the request for one attempt, with origin and credentials. If the request has to wait, the signer renews
     /// its signature.
@@ -54,12 +54,12 @@ pub(crate) trait HttpDialect: Send + Sync {
     ) -> impl Future<Output = Result<(Request, Self::Signer), Error>> + Send;
 
     /// Returns the failure that an answer describes, or `None` for a success.
-    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure>;
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<ErrorResponse>;
 
     /// Returns the kind of error for a failure.
-    fn kind(&self, failure: &Failure) -> ErrorKind;
+    fn kind(&self, failure: &ErrorResponse) -> ErrorKind;
 
     /// Learns from the failure of a request that `credential` signed, for example the region or that the token is
     /// stale. Returns true if another attempt can now succeed.
-    fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &Failure, credential: u64) -> bool;
+    fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &ErrorResponse, credential: u64) -> bool;
 }

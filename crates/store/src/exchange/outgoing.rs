@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use laneway_lanes::{Body, Origin};
 
-use crate::encryption::Keyed;
+use crate::encryption::KeyUse;
 
 /// A request from which each attempt is made. The dialect adds the origin and the credentials.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Outgoing {
     /// True if a conflict with another conditional write is final, because a retry can't succeed.
     pub(crate) conflict_is_final: bool,
     /// The encryption headers that the request needs.
-    pub(crate) keyed: Keyed,
+    pub(crate) key_use: KeyUse,
 }
 
 impl Outgoing {
@@ -43,26 +43,30 @@ impl Outgoing {
             also: None,
             doubtful: false,
             conflict_is_final: false,
-            keyed: Keyed::Nothing,
+            key_use: KeyUse::Nothing,
         }
     }
 
     /// Sets the encryption headers that the request needs.
-    pub(crate) fn keyed(self, keyed: Keyed) -> Self {
-        Self { keyed, ..self }
+    pub(crate) fn key_use(self, key_use: KeyUse) -> Self {
+        Self { key_use, ..self }
     }
 
     /// Adds a header.
     ///
     /// # Errors
     /// Returns the header's name if its value has characters that a header can't carry.
-    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, Unsendable> {
-        let value = HeaderValue::from_str(value).map_err(|_| Unsendable(name.to_owned()))?;
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, UnsendableHeader> {
+        let value = HeaderValue::from_str(value).map_err(|_| UnsendableHeader(name.to_owned()))?;
         self.headers.insert(HeaderName::from_static(name), value);
         Ok(self)
     }
 
-    pub(crate) fn header_some(self, name: &'static str, value: Option<&str>) -> Result<Self, Unsendable> {
+    pub(crate) fn header_some(
+        self,
+        name: &'static str,
+        value: Option<&str>,
+    ) -> Result<Self, UnsendableHeader> {
         match value {
             Some(value) => self.header(name, value),
             None => Ok(self),
@@ -73,4 +77,4 @@ impl Outgoing {
 /// The error for a header whose value has characters that can't be sent. Holds the header's name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the value of {0} holds characters that no header can carry")]
-pub(crate) struct Unsendable(pub(crate) String);
+pub(crate) struct UnsendableHeader(pub(crate) String);

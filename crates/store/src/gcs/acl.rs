@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::Gcs;
 use super::head::object_path;
-use crate::encode::Query;
+use crate::encode::QueryString;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{AccessGrant, Error, ObjectId, Operation};
 
@@ -26,7 +26,7 @@ impl Gcs {
     /// Returns an object's grants. In a bucket with uniform access, objects have none.
     pub(crate) async fn read_acl(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
         let exchange = Exchange::object(self, Operation::Access, id);
-        let query = Query::new()
+        let query = QueryString::new()
             .and_some("generation", id.version.as_deref())
             .and("projection", "full")
             .and("fields", "acl(entity,role)");

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use laneway_lanes::{Body, Head};
+use laneway_lanes::{Body, ResponseHead};
 
 use super::Gcs;
 use super::failure;
 use super::head::object_path;
-use crate::delete_many::{DeletesMany, FailedTogether, Fate, fate};
-use crate::encode::Query;
-use crate::exchange::{Exchange, Outgoing, Sent};
+use crate::delete_many::{BatchDeleteDialect, BatchFailure, DeleteOutcome, fate};
+use crate::encode::QueryString;
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
 use crate::{Deletion, ObjectId};
 
 /// The text that separates the calls of a batch. Keys are percent-encoded in the body, so none of them can contain it.
@@ -20,7 +20,7 @@ const BOUNDARY: &str = "===laneway-batch===";
 fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
     let mut body = String::new();
     for (index, object) in objects.iter().enumerate() {
-        let query = Query::new().and_some("generation", object.id.as_deref());
+        let query = QueryString::new().and_some("generation", object.id.as_deref());
         let path = format!("{}{query}", object_path(&ObjectId::new(bucket, &object.key)));
         body.push_str(&format!(
             "--{BOUNDARY}\r\nContent-Type: application/http\r\nContent-ID: <laneway+{index}>\r\n\r\n\
@@ -39,14 +39,14 @@ fn request(bucket: &str, objects: &[Deletion], authority: &str) -> Outgoing {
 
 /// The answer to one call of a batch.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Answer {
+pub(super) struct BatchedResponse {
     index: usize,
     status: StatusCode,
     body: String,
 }
 
 /// Parses the answers of a batch. An answer that can't be parsed is left out, so its call is treated as unanswered.
-pub(super) fn answers(content_type: &str, body: &[u8]) -> Vec<Answer> {
+pub(super) fn answers(content_type: &str, body: &[u8]) -> Vec<BatchedResponse> {
     let Some(boundary) = boundary(content_type) else { return Vec::new() };
     let text = String::from_utf8_lossy(body);
     text.split(&format!("--{boundary}")).skip(1).filter_map(answer).collect()
@@ -61,7 +61,7 @@ fn boundary(content_type: &str) -> Option<&str> {
     Some(value).filter(|value| !value.is_empty())
 }
 
-fn answer(part: &str) -> Option<Answer> {
+fn answer(part: &str) -> Option<BatchedResponse> {
     let part = part.replace("\r\n", "\n");
     let (headers, inner) = part.split_once("\n\n")?;
     let id = headers.lines().find_map(|line| {
@@ -72,29 +72,31 @@ fn answer(part: &str) -> Option<Answer> {
     let inner = inner.trim_start();
     let status = inner.lines().next()?.split_whitespace().nth(1)?.parse::<u16>().ok()?;
     let body = inner.split_once("\n\n").map(|(_, body)| body.trim().to_owned()).unwrap_or_default();
-    Some(Answer { index, status: StatusCode::from_u16(status).ok()?, body })
+    Some(BatchedResponse { index, status: StatusCode::from_u16(status).ok()?, body })
 }
 
 /// Decides the outcome for one object. An unanswered call is repeated as a separate request.
-fn settled(answer: Option<&Answer>, repeated: bool) -> Fate {
-    let Some(answer) = answer else { return Fate::Alone { may_be_gone: true } };
+fn settled(answer: Option<&BatchedResponse>, repeated: bool) -> DeleteOutcome {
+    let Some(answer) = answer else { return DeleteOutcome::RetrySeparately { may_be_gone: true } };
     if answer.status.is_success() {
-        return Fate::Deleted;
+        return DeleteOutcome::Deleted;
     }
     // An earlier attempt of the whole batch may have deleted the object.
     if answer.status == StatusCode::NOT_FOUND && repeated {
-        return Fate::Deleted;
+        return DeleteOutcome::Deleted;
     }
     // The token of this call was refused. A separate request is signed with a new token, if there is one.
     if answer.status == StatusCode::UNAUTHORIZED {
-        return Fate::Alone { may_be_gone: false };
+        return DeleteOutcome::RetrySeparately { may_be_gone: false };
     }
-    let failure =
-        failure::read(&Head { status: answer.status, headers: HeaderMap::new() }, answer.body.as_bytes());
+    let failure = failure::read(
+        &ResponseHead { status: answer.status, headers: HeaderMap::new() },
+        answer.body.as_bytes(),
+    );
     fate(failure::kind(&failure), failure)
 }
 
-impl DeletesMany for Gcs {
+impl BatchDeleteDialect for Gcs {
     /// The maximum number of calls in a batch (<https://cloud.google.com/storage/docs/batch>).
     const OBJECTS_MAX: usize = 100;
 
@@ -109,9 +111,9 @@ impl DeletesMany for Gcs {
         &self,
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
-    ) -> Result<(Vec<Fate>, Sent), FailedTogether> {
+    ) -> Result<(Vec<DeleteOutcome>, ExchangeResponse), BatchFailure> {
         if self.lacks_batch.has(super::ENDPOINT, Instant::now()) {
-            return Err(FailedTogether { may_be_gone: false });
+            return Err(BatchFailure { may_be_gone: false });
         }
         let outgoing = request(exchange.bucket, objects, &self.endpoint.origin.authority());
         let sent = exchange.send(&outgoing).await.inspect_err(|error| {
@@ -169,13 +171,16 @@ mod tests {
         let answers = answers("multipart/mixed; boundary=batch_x", ANSWER.as_bytes());
         let seen: Vec<_> = answers.iter().map(|a| (a.index, a.status.as_u16())).collect();
         assert_eq!(seen, [(0, 204), (1, 404), (2, 503)]);
-        assert!(matches!(settled(answers.first(), false), Fate::Deleted));
+        assert!(matches!(settled(answers.first(), false), DeleteOutcome::Deleted));
         assert!(
-            matches!(settled(answers.get(1), false), Fate::Failed(f) if f.code.as_deref() == Some("notFound"))
+            matches!(settled(answers.get(1), false), DeleteOutcome::Failed(f) if f.code.as_deref() == Some("notFound"))
         );
-        assert!(matches!(settled(answers.get(1), true), Fate::Deleted));
-        assert!(matches!(settled(answers.get(2), false), Fate::Alone { may_be_gone: true }));
-        assert!(matches!(settled(None, false), Fate::Alone { may_be_gone: true }));
+        assert!(matches!(settled(answers.get(1), true), DeleteOutcome::Deleted));
+        assert!(matches!(
+            settled(answers.get(2), false),
+            DeleteOutcome::RetrySeparately { may_be_gone: true }
+        ));
+        assert!(matches!(settled(None, false), DeleteOutcome::RetrySeparately { may_be_gone: true }));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use laneway_lanes::Body;
 use serde_json::{Value, json};
 
 use super::Gcs;
-use crate::encode::{Query, component};
+use crate::encode::{QueryString, component};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{BucketSetting, Error, ErrorKind, Operation};
 
@@ -37,7 +37,7 @@ fn sendable(setting: BucketSetting, value: &Value) -> Result<&Value, &'static st
 impl Gcs {
     pub(crate) async fn read_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
         let exchange = Exchange::bucket(self, Operation::BucketSettings, bucket);
-        let query = Query::new().and("fields", field(setting));
+        let query = QueryString::new().and("fields", field(setting));
         let target = format!("/storage/v1/b/{}{query}", component(bucket));
         let sent = exchange.send(&Outgoing::new(Method::GET, target)).await?;
         let mut resource: Value = serde_json::from_slice(&sent.response.body)
@@ -57,7 +57,7 @@ impl Gcs {
         let exchange = Exchange::bucket(self, Operation::BucketSettings, bucket);
         let value = value.map(|value| sendable(setting, value)).transpose();
         let value = value.map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let query = Query::new().and("fields", field(setting));
+        let query = QueryString::new().and("fields", field(setting));
         let mut outgoing =
             Outgoing::new(Method::PATCH, format!("/storage/v1/b/{}{query}", component(bucket)));
         outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));

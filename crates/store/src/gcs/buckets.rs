@@ -7,13 +7,13 @@ use laneway_lanes::Body;
 use serde::Serialize;
 
 use super::Gcs;
-use crate::encode::{Query, component};
+use crate::encode::{QueryString, component};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, NewBucket, Operation};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Resource<'a> {
+struct NewBucketResource<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<&'a str>,
@@ -22,8 +22,8 @@ struct Resource<'a> {
 }
 
 fn insert(bucket: &str, project: &str, new: &NewBucket) -> Result<Outgoing, String> {
-    let query = Query::new().and("project", project);
-    let resource = Resource {
+    let query = QueryString::new().and("project", project);
+    let resource = NewBucketResource {
         name: bucket,
         location: new.location.as_deref(),
         storage_class: new.storage_class.as_deref(),

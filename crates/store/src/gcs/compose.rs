@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::head::{object_path, read};
 use super::put::{check_options, precondition};
-use super::resource::{FIELDS, NewResource};
+use super::resource::{FIELDS, NewObjectResource};
 use super::{Gcs, acl};
-use crate::encode::Query;
-use crate::encryption::Keyed;
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Checksums, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
@@ -24,7 +24,7 @@ fn request(
     options: &PutOptions,
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
-    let query = Query::new()
+    let query = QueryString::new()
         .and_some("kmsKeyName", options.kms_key.as_deref().or(kms_key))
         .and_some("destinationPredefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
     check_options(options)?;
@@ -36,11 +36,11 @@ fn request(
         _ => json!({"name": meta.id.key}),
     };
     let destination: Value =
-        serde_json::from_str(&NewResource::new(options, None).to_json()).map_err(|e| e.to_string())?;
+        serde_json::from_str(&NewObjectResource::new(options, None).to_json()).map_err(|e| e.to_string())?;
     let document =
         json!({"sourceObjects": sources.iter().map(source).collect::<Vec<_>>(), "destination": destination});
     let target = format!("{}/compose{query}", object_path(to));
-    let mut outgoing = Outgoing::new(Method::POST, target).keyed(Keyed::Object);
+    let mut outgoing = Outgoing::new(Method::POST, target).key_use(KeyUse::Object);
     outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));
     outgoing.body = Body::from(Bytes::from(document.to_string()));
     Ok(outgoing)

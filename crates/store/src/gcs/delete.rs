@@ -5,14 +5,14 @@ use http::Method;
 use super::Gcs;
 use super::head::object_path;
 use super::put::precondition;
-use crate::delete_many::Deletes;
-use crate::encode::Query;
+use crate::delete_many::DeleteDialect;
+use crate::encode::QueryString;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{gone, removed};
 use crate::{Condition, Error, ErrorKind, ObjectId, Operation};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
-    let query = precondition(Query::new().and_some("generation", id.version.as_deref()), condition)?;
+    let query = precondition(QueryString::new().and_some("generation", id.version.as_deref()), condition)?;
     Ok(Outgoing::new(Method::DELETE, format!("{}{query}", object_path(id))))
 }
 
@@ -22,7 +22,7 @@ fn says_nothing(body: &[u8]) -> bool {
     matches!(body.trim_ascii(), b"" | b"null")
 }
 
-impl Deletes for Gcs {
+impl DeleteDialect for Gcs {
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
         if *condition == Condition::Absent {

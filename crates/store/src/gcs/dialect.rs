@@ -6,7 +6,7 @@ use laneway_lanes::{Path, Protocol, Spare};
 use serde_json::Value;
 
 use super::Gcs;
-use crate::delete_many::DeletesMany;
+use crate::delete_many::BatchDeleteDialect;
 use crate::http_verbs::http_verbs;
 use crate::{
     AccessGrant, Appended, BucketSetting, Capabilities, FileAttributes, FolderPage, FolderRename,

@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 
-use crate::encryption::{KeyHeaders, Keyed};
+use crate::encryption::{KeyHeaders, KeyUse};
 use crate::{CustomerKey, Encryption};
 
 const OWN: KeyHeaders =
@@ -16,13 +16,13 @@ const OF_SOURCE: KeyHeaders = [
 ];
 
 /// Adds the headers with the customer's keys for the objects that the request reads or writes.
-pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encryption) {
+pub(super) fn apply(headers: &mut HeaderMap, key_use: KeyUse, encryption: &Encryption) {
     let (own, of_source) = (encryption.customer_key.as_ref(), encryption.source_customer_key.as_ref());
-    match keyed {
-        Keyed::Nothing => {}
-        Keyed::Object | Keyed::New => key(headers, OWN, own),
-        Keyed::Source => key(headers, OWN, of_source),
-        Keyed::Copy | Keyed::PartCopy => {
+    match key_use {
+        KeyUse::Nothing => {}
+        KeyUse::Object | KeyUse::New => key(headers, OWN, own),
+        KeyUse::Source => key(headers, OWN, of_source),
+        KeyUse::Copy | KeyUse::PartCopy => {
             key(headers, OWN, own);
             key(headers, OF_SOURCE, of_source);
         }
@@ -46,17 +46,17 @@ mod tests {
         };
         let (one, two) =
             ("AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=", "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=");
-        for (keyed, own, of_source) in [
-            (Keyed::Nothing, None, None),
-            (Keyed::Object, Some(one), None),
-            (Keyed::Source, Some(two), None),
-            (Keyed::New, Some(one), None),
-            (Keyed::Copy, Some(one), Some(two)),
+        for (key_use, own, of_source) in [
+            (KeyUse::Nothing, None, None),
+            (KeyUse::Object, Some(one), None),
+            (KeyUse::Source, Some(two), None),
+            (KeyUse::New, Some(one), None),
+            (KeyUse::Copy, Some(one), Some(two)),
         ] {
             let mut headers = HeaderMap::new();
-            apply(&mut headers, keyed, &encryption);
+            apply(&mut headers, key_use, &encryption);
             let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-            assert_eq!((said(OWN[1]), said(OF_SOURCE[1])), (own, of_source), "{keyed:?}");
+            assert_eq!((said(OWN[1]), said(OF_SOURCE[1])), (own, of_source), "{key_use:?}");
             assert!(!format!("{headers:?}").contains("AQEB"), "{headers:?}");
         }
     }

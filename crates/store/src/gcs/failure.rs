@@ -4,32 +4,32 @@ use std::io::Read as _;
 use std::time::SystemTime;
 
 use flate2::read::GzDecoder;
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 use serde_json::Value;
 
-use super::lenient::text_of;
+use super::text_fields::text_of;
 use crate::ErrorKind;
-use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
+use crate::judge::{ErrorResponse, kind_of_status, names_a_digest, retry_after};
 use crate::xml;
 
 /// Reads an error answer.
-pub(crate) fn read(head: &Head, body: &[u8]) -> Failure {
+pub(crate) fn read(head: &ResponseHead, body: &[u8]) -> ErrorResponse {
     let (code, message) = match head.header("content-encoding") {
         Some("gzip") => describe(&unpacked(body)),
         _ => describe(body),
     };
-    Failure {
+    ErrorResponse {
         status: head.status,
         code,
         message: message.unwrap_or_else(|| head.status.canonical_reason().unwrap_or_default().to_owned()),
         after: retry_after(head.header("retry-after"), SystemTime::now()),
-        ..Failure::default()
+        ..ErrorResponse::default()
     }
 }
 
 /// Returns the kind of a failure. Its status isn't enough: GCS throttles with 403 as well as 429, and reports a wrong
 /// checksum with 400.
-pub(crate) fn kind(failure: &Failure) -> ErrorKind {
+pub(crate) fn kind(failure: &ErrorResponse) -> ErrorKind {
     match (failure.status.as_u16(), failure.code.as_deref()) {
         (403, Some("rateLimitExceeded" | "userRateLimitExceeded")) => ErrorKind::Throttled,
         (_, Some("SlowDown")) => ErrorKind::Throttled,
@@ -86,9 +86,9 @@ mod tests {
 
     use super::*;
 
-    fn failure(status: u16, body: &str) -> Failure {
+    fn failure(status: u16, body: &str) -> ErrorResponse {
         let status = StatusCode::from_u16(status).expect("a status");
-        read(&Head { status, headers: HeaderMap::new() }, body.as_bytes())
+        read(&ResponseHead { status, headers: HeaderMap::new() }, body.as_bytes())
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
     fn retry_after_is_read() {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", HeaderValue::from_static("2"));
-        let head = Head { status: StatusCode::SERVICE_UNAVAILABLE, headers };
+        let head = ResponseHead { status: StatusCode::SERVICE_UNAVAILABLE, headers };
         assert_eq!(read(&head, b"").after, Some(std::time::Duration::from_secs(2)));
     }
 }

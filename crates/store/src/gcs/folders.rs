@@ -5,8 +5,8 @@ use http::Method;
 use serde::Deserialize;
 
 use super::Gcs;
-use crate::encode::{Query, component};
-use crate::exchange::{Exchange, Outgoing, Sent};
+use crate::encode::{QueryString, component};
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
 use crate::{Error, FolderPage, FolderRename, Operation};
 
 const FOLDERS: &str = "storage#folders";
@@ -39,7 +39,7 @@ struct ListedFolder {
 /// A folder, as `folders.get` returns it.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Folder {
+struct FolderResource {
     /// Present while the folder is being renamed.
     pending_rename_info: Option<PendingRename>,
 }
@@ -93,7 +93,7 @@ impl Gcs {
             return Ok(*known);
         }
         let exchange = Exchange::bucket(self, Operation::List, bucket);
-        let query = Query::new().and("fields", "hierarchicalNamespace");
+        let query = QueryString::new().and("fields", "hierarchicalNamespace");
         let target = format!("/storage/v1/b/{}/storageLayout{query}", component(bucket));
         let layout: StorageLayout = match exchange.send(&Outgoing::new(Method::GET, target)).await {
             Ok(sent) => serde_json::from_slice(&sent.response.body).unwrap_or_default(),
@@ -120,7 +120,7 @@ impl Gcs {
             return Ok(FolderPage::default());
         }
         let exchange = Exchange::bucket(self, Operation::List, bucket);
-        let query = Query::new()
+        let query = QueryString::new()
             .and_some("prefix", Some(prefix).filter(|prefix| !prefix.is_empty()))
             .and_some("pageToken", token)
             .and("fields", "kind,nextPageToken,items(name)");
@@ -181,7 +181,7 @@ impl Gcs {
         lost: Error,
     ) -> Result<FolderRename, Error> {
         let found = match self.folder(bucket, from).await {
-            Ok(Folder { pending_rename_info: Some(pending) }) => {
+            Ok(FolderResource { pending_rename_info: Some(pending) }) => {
                 return Ok(FolderRename::Running(operation_id(&pending.operation_id).to_owned()));
             }
             Ok(_) => return refused(lost),
@@ -205,7 +205,7 @@ impl Gcs {
         Ok(operation(&exchange, &sent)?.state())
     }
 
-    async fn folder(&self, bucket: &str, folder: &str) -> Result<Folder, Error> {
+    async fn folder(&self, bucket: &str, folder: &str) -> Result<FolderResource, Error> {
         let exchange = Exchange::bucket(self, Operation::Head, bucket).below(folder);
         let sent = exchange.send(&Outgoing::new(Method::GET, folder_path(bucket, folder))).await?;
         serde_json::from_slice(&sent.response.body)
@@ -221,7 +221,7 @@ impl Gcs {
     }
 }
 
-fn operation(exchange: &Exchange<'_, Gcs>, sent: &Sent) -> Result<LongOperation, Error> {
+fn operation(exchange: &Exchange<'_, Gcs>, sent: &ExchangeResponse) -> Result<LongOperation, Error> {
     serde_json::from_slice(&sent.response.body)
         .map_err(|e| exchange.nonsense(sent, format!("the answer isn't an operation: {e}")))
 }

@@ -4,10 +4,10 @@ use http::Method;
 use serde::Deserialize;
 
 use super::Gcs;
-use super::resource::{FIELDS, Resource};
-use crate::encode::{Query, component};
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Sent};
+use super::resource::{FIELDS, ObjectResource};
+use crate::encode::{QueryString, component};
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Unless, Version};
 
 /// Returns the path of an object in the JSON API.
@@ -39,7 +39,7 @@ pub(super) fn asked_generation(id: &ObjectId, pinned: Option<&Version>) -> Resul
 pub(super) fn unless_known(
     method: Method,
     path: String,
-    query: Query,
+    query: QueryString,
     unless: Option<&Unless>,
 ) -> Result<Outgoing, String> {
     let (generation, etag) = match unless {
@@ -59,18 +59,19 @@ fn request(
     unless: Option<&Unless>,
     extra: &str,
 ) -> Result<Outgoing, String> {
-    let query = Query::new().and_some("generation", generation).and("fields", &format!("{FIELDS},{extra}"));
+    let query =
+        QueryString::new().and_some("generation", generation).and("fields", &format!("{FIELDS},{extra}"));
     unless_known(Method::GET, object_path(id), query, unless)
 }
 
 /// Reads an object resource from an answer. `size` is used if the answer doesn't contain the size.
 pub(super) fn read(
     exchange: &Exchange<'_, Gcs>,
-    sent: &Sent,
+    sent: &ExchangeResponse,
     id: &ObjectId,
     size: u64,
 ) -> Result<ObjectMeta, Error> {
-    let resource: Resource<'_> = serde_json::from_slice(&sent.response.body)
+    let resource: ObjectResource<'_> = serde_json::from_slice(&sent.response.body)
         .map_err(|e| exchange.nonsense(sent, format!("the answer isn't an object resource: {e}")))?;
     resource
         .into_meta(id.clone(), size)
@@ -91,7 +92,7 @@ pub(super) fn gone(error: Error, id: &ObjectId, version: Option<&Version>) -> Er
 /// Fields that a rewrite doesn't copy unless the request repeats them.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Dropped {
+struct UncopiedFields {
     custom_time: Option<String>,
 }
 
@@ -99,7 +100,7 @@ impl Gcs {
     /// Returns the metadata of an object. The request carries the customer's key of this store's own objects, if there
     /// is one.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
-        self.head_as(id, version, None, Keyed::Object).await
+        self.head_as(id, version, None, KeyUse::Object).await
     }
 
     /// Returns the metadata of an object. If a customer's key encrypts the object, GCS sends its checksums only if the
@@ -109,13 +110,13 @@ impl Gcs {
         id: &ObjectId,
         version: Option<&Version>,
         unless: Option<&Unless>,
-        keyed: Keyed,
+        key_use: KeyUse,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
         let generation = asked_generation(id, version).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let outgoing = request(id, generation.as_deref(), unless, "timeCreated")
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
-            .keyed(keyed);
+            .key_use(key_use);
         let sent = exchange.send(&outgoing).await.map_err(|e| gone(e, id, version))?;
         read(&exchange, &sent, id, 0)
     }
@@ -126,10 +127,10 @@ impl Gcs {
         let exchange = Exchange::object(self, Operation::Head, id);
         let outgoing = request(id, id.version.as_deref(), None, "customTime")
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
-            .keyed(Keyed::Source);
+            .key_use(KeyUse::Source);
         let sent = exchange.send(&outgoing).await?;
         let meta = read(&exchange, &sent, id, 0)?;
-        let Dropped { custom_time } = serde_json::from_slice(&sent.response.body).unwrap_or_default();
+        let UncopiedFields { custom_time } = serde_json::from_slice(&sent.response.body).unwrap_or_default();
         Ok((meta, custom_time))
     }
 }

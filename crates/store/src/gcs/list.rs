@@ -6,11 +6,11 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::Gcs;
-use super::resource::{FIELDS, FIELDS_OF_VERSIONS, Resource};
-use crate::encode::{Query, component};
+use super::resource::{FIELDS, FIELDS_OF_VERSIONS, ObjectResource};
+use crate::encode::{QueryString, component};
 use crate::exchange::{Exchange, HTML, Outgoing};
-use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
-use crate::listing::cutter::{Cutter, Sought};
+use crate::listing::cutter::{Cutter, TextSearch};
+use crate::listing::page::{PAGE_ASSUMED, PageParser, fetch_page};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page};
 
@@ -23,7 +23,7 @@ const OBJECTS_QUOTED: &[u8] = b"\"storage#objects\"";
 const BUCKETS: &str = "storage#buckets";
 
 fn request(list: &List) -> Outgoing {
-    let query = Query::new()
+    let query = QueryString::new()
         .and_some("prefix", Some(list.prefix.as_str()).filter(|prefix| !prefix.is_empty()))
         .and_some("delimiter", list.delimiter.as_deref())
         // With `startOffset` the listing includes this key itself, so it is left out when the page is read.
@@ -59,7 +59,7 @@ fn fields(list: &List) -> String {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Answer {
+struct ObjectsResponse {
     kind: Option<String>,
     prefixes: Vec<String>,
     next_page_token: Option<String>,
@@ -68,28 +68,28 @@ struct Answer {
 }
 
 /// Parses one answer while it arrives.
-pub(super) struct Arriving {
+pub(super) struct GcsPageParser {
     cutter: Cutter,
     /// Objects that arrived before the answer's kind was known. Normally there are none, because stores send the kind
     /// first.
     held: Vec<ObjectMeta>,
     /// Searches for the kind in the text outside the entries. At the end of the page, Laneway also checks that this
     /// text is the value of `kind`.
-    names_kind: Sought,
+    names_kind: TextSearch,
 }
 
-impl Arriving {
+impl GcsPageParser {
     pub(super) fn new() -> Self {
-        Self { cutter: Cutter::json("items"), held: Vec::new(), names_kind: Sought::new(OBJECTS_QUOTED) }
+        Self { cutter: Cutter::json("items"), held: Vec::new(), names_kind: TextSearch::new(OBJECTS_QUOTED) }
     }
 }
 
-impl Reader for Arriving {
+impl PageParser for GcsPageParser {
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
         let items = self.cutter.take(bytes);
         self.held.reserve(items.len());
         for item in items {
-            let item: Resource<'_> = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
+            let item: ObjectResource<'_> = serde_json::from_slice(&item).map_err(|e| e.to_string())?;
             let name = item.name();
             if list.start_after.as_deref() == Some(&*name) {
                 continue;
@@ -110,7 +110,7 @@ impl Reader for Arriving {
         if rest.trim_ascii_start().starts_with(b"<") {
             return Err(HTML.to_owned());
         }
-        let answer: Answer = serde_json::from_slice(&rest).map_err(|e| e.to_string())?;
+        let answer: ObjectsResponse = serde_json::from_slice(&rest).map_err(|e| e.to_string())?;
         if answer.kind.as_deref() != Some(OBJECTS) {
             return Err(format!("its kind isn't {OBJECTS}"));
         }
@@ -127,14 +127,14 @@ impl Reader for Arriving {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Buckets {
+struct BucketList {
     kind: Option<String>,
-    items: Vec<Bucket>,
+    items: Vec<ListedBucket>,
     next_page_token: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Bucket {
+struct ListedBucket {
     name: String,
 }
 
@@ -146,7 +146,7 @@ impl Gcs {
     ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
         let outgoing = packed(request(list), self.lanes.user_agent());
-        arrive(&exchange, &outgoing, list, Arriving::new, out).await
+        fetch_page(&exchange, &outgoing, list, GcsPageParser::new, out).await
     }
 
     pub(crate) async fn list_buckets(&self) -> Result<Vec<String>, Error> {
@@ -158,12 +158,12 @@ impl Gcs {
         let (mut names, mut tokens) = (Vec::new(), Tokens::default());
         let mut token: Option<String> = None;
         loop {
-            let query = Query::new()
+            let query = QueryString::new()
                 .and("project", project)
                 .and_some("pageToken", token.as_deref())
                 .and("fields", "kind,nextPageToken,items(name)");
             let sent = exchange.send(&Outgoing::new(Method::GET, format!("/storage/v1/b{query}"))).await?;
-            let answer: Buckets = serde_json::from_slice(&sent.response.body)
+            let answer: BucketList = serde_json::from_slice(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of buckets: {e}")))?;
             if answer.kind.as_deref() != Some(BUCKETS) {
                 let message = format!("the answer isn't a list of buckets: its kind isn't {BUCKETS}");
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn page(list: &List, body: &[u8]) -> Result<Page, String> {
-        let mut arriving = Arriving::new();
+        let mut arriving = GcsPageParser::new();
         let mut objects = arriving.take(list, body)?;
         let page = arriving.end(list)?;
         objects.extend(page.objects);
@@ -254,14 +254,14 @@ mod tests {
     #[test]
     fn entries_are_handed_on_only_once_the_page_has_said_that_it_is_one() {
         let list = List::new("b", "");
-        let mut arriving = Arriving::new();
+        let mut arriving = GcsPageParser::new();
         let mut take = |bytes: &str| arriving.take(&list, bytes.as_bytes()).expect("entries").len();
         assert_eq!(
             take(r#"{"kind":"storage#objects","items":[{"name":"a","size":"1","generation":"1"},{"#),
             1
         );
         assert_eq!(take(r#""name":"b","size":"1","generation":"1"}"#), 1);
-        let mut arriving = Arriving::new();
+        let mut arriving = GcsPageParser::new();
         let entries = br#"{"items":[{"name":"a","size":"1","generation":"1"}]"#;
         assert_eq!(arriving.take(&list, entries), Ok(Vec::new()), "it may be anything's");
         assert_eq!(arriving.take(&list, br#","kind":"storage#objects"}"#).expect("entries").len(), 1);

@@ -14,7 +14,7 @@ use super::head::{object_path, read};
 use super::put::precondition;
 use super::resource::FIELDS;
 use crate::checksum::Comparison;
-use crate::encode::{Query, component};
+use crate::encode::{QueryString, component};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, Provider, Version};
 
@@ -25,7 +25,7 @@ const NO_OBJECT: &str = "No such object";
 const RETAINED: &str = "retentionPolicyNotMet";
 
 fn request(from: &ObjectId, generation: u64, to: &ObjectId, onto: &Condition) -> Result<Outgoing, String> {
-    let query = Query::new().and("ifSourceGenerationMatch", &generation.to_string());
+    let query = QueryString::new().and("ifSourceGenerationMatch", &generation.to_string());
     let query = precondition(query, onto)?.and("fields", FIELDS);
     let target = format!("{}/moveTo/o/{}{query}", object_path(from), component(&to.key));
     Ok(Outgoing::new(Method::POST, target))

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, Method};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::Gcs;
 use super::acl;
 use super::put::{OCTETS, check_options};
 use super::resource::{from_head, hashes};
 use crate::checksum::encode_crc32c;
-use crate::encode::{Query, component, path};
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Sent, Unsendable};
-use crate::multipart::{BEGINNINGS_MAX, SpeaksMultipart, complete_request, upload_id};
+use crate::encode::{QueryString, component, path};
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing, UnsendableHeader};
+use crate::multipart::{BEGINNINGS_MAX, MultipartDialect, complete_request, upload_id};
 use crate::reconcile::{compared, landed};
 use crate::{
     Checksums, Condition, Dialect, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part,
@@ -41,8 +41,12 @@ fn fits_headers(options: &PutOptions) -> bool {
         && options.metadata.iter().all(|(name, value)| is_named(name) && is_kept(value))
 }
 
-fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> Result<Outgoing, Unsendable> {
-    let mut outgoing = Gcs::about(Method::POST, id, &Query::new().and("uploads", ""))
+fn begin_request(
+    id: &ObjectId,
+    options: &PutOptions,
+    kms_key: Option<&str>,
+) -> Result<Outgoing, UnsendableHeader> {
+    let mut outgoing = Gcs::about(Method::POST, id, &QueryString::new().and("uploads", ""))
         .header("content-type", options.content_type.as_deref().unwrap_or(OCTETS))?
         .header_some("content-encoding", options.content_encoding.as_deref())?
         .header_some("cache-control", options.cache_control.as_deref())?
@@ -52,7 +56,7 @@ fn begin_request(id: &ObjectId, options: &PutOptions, kms_key: Option<&str>) -> 
         .header_some("x-goog-encryption-kms-key-name", options.kms_key.as_deref().or(kms_key))?
         .header_some("x-goog-acl", options.acl.as_deref().map(acl::in_xml).as_deref())?;
     for (name, value) in &options.metadata {
-        let unsendable = || Unsendable(format!("metadata {name:?}"));
+        let unsendable = || UnsendableHeader(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-goog-meta-{name}")).map_err(|_| unsendable())?;
         outgoing.headers.insert(header, HeaderValue::from_str(value).map_err(|_| unsendable())?);
     }
@@ -106,7 +110,7 @@ impl Gcs {
         exchange: &Exchange<'_, Self>,
         id: &ObjectId,
         outgoing: &Outgoing,
-    ) -> Result<Sent, Error> {
+    ) -> Result<ExchangeResponse, Error> {
         exchange.send(outgoing).await.map_err(|error| {
             // GCS's errors are in XML. An error in another format comes from a server without the XML API's uploads.
             if error.status().is_some_and(|s| matches!(s.as_u16(), 400 | 404 | 405 | 501)) {
@@ -165,7 +169,7 @@ impl Gcs {
         exchange: &Exchange<'_, Self>,
         id: &ObjectId,
         size: u64,
-        sent: &Sent,
+        sent: &ExchangeResponse,
     ) -> Result<ObjectMeta, Error> {
         let mut meta = from_head(id, &sent.response.head);
         if meta.version.is_none() || meta.checksums.crc32c.is_none() {
@@ -200,28 +204,28 @@ fn in_xml(mut outgoing: Outgoing) -> Outgoing {
     outgoing
 }
 
-impl SpeaksMultipart for Gcs {
+impl MultipartDialect for Gcs {
     const NAMESPACE: &str = "";
 
     const REPEATS_CHECKSUMS: bool = false;
 
     /// Every request of an upload carries the customer's key.
-    fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
+    fn about(method: Method, id: &ObjectId, query: &QueryString) -> Outgoing {
         let target = format!("/{}/{}{query}", component(&id.bucket), path(&id.key));
-        in_xml(Outgoing::new(method, target).keyed(Keyed::Object))
+        in_xml(Outgoing::new(method, target).key_use(KeyUse::Object))
     }
 
-    fn about_all(bucket: &str, query: &Query) -> Outgoing {
+    fn about_all(bucket: &str, query: &QueryString) -> Outgoing {
         in_xml(Outgoing::new(Method::GET, format!("/{}{query}", component(bucket))))
     }
 
     const CHECKSUMS_UNTOLD: PartChecksums = PartChecksums::FullObject;
 
-    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, UnsendableHeader> {
         outgoing.header("x-goog-hash", &format!("crc32c={}", encode_crc32c(crc32c)))
     }
 
-    fn crc32c_of(answer: &Head) -> Option<u32> {
+    fn crc32c_of(answer: &ResponseHead) -> Option<u32> {
         hashes(answer).crc32c
     }
 }

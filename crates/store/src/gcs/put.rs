@@ -9,10 +9,10 @@ use laneway_lanes::Body;
 use super::Gcs;
 use super::acl;
 use super::head::read;
-use super::resource::{FIELDS, NewResource};
-use crate::encode::{Query, component};
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Unsendable};
+use super::resource::{FIELDS, NewObjectResource};
+use crate::encode::{QueryString, component};
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
 use crate::reconcile::{compared, landed, unread};
 use crate::{Checksums, Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
@@ -42,7 +42,7 @@ pub(super) fn check_options(options: &PutOptions) -> Result<(), String> {
 }
 
 /// Adds the query parameters of a write's precondition.
-pub(super) fn precondition(query: Query, condition: &Condition) -> Result<Query, String> {
+pub(super) fn precondition(query: QueryString, condition: &Condition) -> Result<QueryString, String> {
     match condition {
         Condition::None => Ok(query),
         Condition::Absent => Ok(query.and("ifGenerationMatch", "0")),
@@ -59,8 +59,8 @@ pub(super) fn upload_query(
     id: &ObjectId,
     options: &PutOptions,
     kms_key: Option<&str>,
-) -> Result<Query, String> {
-    let query = Query::new()
+) -> Result<QueryString, String> {
+    let query = QueryString::new()
         .and("uploadType", kind)
         .and("name", &id.key)
         .and_some("kmsKeyName", options.kms_key.as_deref().or(kms_key))
@@ -80,9 +80,9 @@ fn request(
     let query = upload_query("multipart", id, options, kms_key)?;
     let content_type = options.content_type.as_deref().unwrap_or(OCTETS);
     if content_type.contains(['\r', '\n']) {
-        return Err(Unsendable("content-type".to_owned()).to_string());
+        return Err(UnsendableHeader("content-type".to_owned()).to_string());
     }
-    let mut resource = NewResource::new(options, Some(sums));
+    let mut resource = NewObjectResource::new(options, Some(sums));
     // The content type is sent in the resource and in the header of the media part, because some servers read only the
     // header.
     resource.content_type = Some(content_type);
@@ -96,7 +96,7 @@ fn request(
     }
     let mut outgoing =
         Outgoing::new(Method::POST, format!("/upload/storage/v1/b/{}/o{query}", component(&id.bucket)))
-            .keyed(Keyed::New);
+            .key_use(KeyUse::New);
     outgoing.body = body.and(Bytes::from(format!("\r\n--{boundary}--\r\n")));
     outgoing
         .header("content-type", &format!("multipart/related; boundary={boundary}"))

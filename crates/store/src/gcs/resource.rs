@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 use serde::{Deserialize, Serialize};
 
-use super::lenient::{text, texts};
+use super::text_fields::{text, texts};
 use crate::checksum::{decode_crc32c, decode_md5, encode_crc32c, encode_md5};
 use crate::timestamp::{rfc3339, to_rfc3339};
 use crate::{Checksums, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
@@ -24,7 +24,7 @@ pub(crate) const FIELDS_OF_VERSIONS: &str = "timeDeleted,softDeleteTime,hardDele
 /// as the size of an empty object.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Resource<'a> {
+pub(crate) struct ObjectResource<'a> {
     #[serde(borrow)]
     bucket: Cow<'a, str>,
     #[serde(borrow)]
@@ -59,7 +59,7 @@ pub(crate) struct Resource<'a> {
     metadata: BTreeMap<String, String>,
     kms_key_name: Option<String>,
     customer_encryption: Option<CustomerEncryption>,
-    retention: Option<Keeping>,
+    retention: Option<ObjectRetention>,
     temporary_hold: bool,
     event_based_hold: bool,
 }
@@ -75,26 +75,26 @@ struct CustomerEncryption {
 /// The retention of an object.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Keeping {
+struct ObjectRetention {
     mode: String,
     retain_until_time: String,
 }
 
-impl From<Retention> for Keeping {
+impl From<Retention> for ObjectRetention {
     fn from(retention: Retention) -> Self {
         let Retention { mode, until } = retention;
         Self { mode: mode.gcs_name().to_owned(), retain_until_time: to_rfc3339(until) }
     }
 }
 
-impl Keeping {
+impl ObjectRetention {
     fn retention(&self) -> Option<Retention> {
         let (mode, until) = (RetentionMode::named(&self.mode)?, rfc3339(&self.retain_until_time)?);
         Some(Retention { mode, until })
     }
 }
 
-impl<'a> Resource<'a> {
+impl<'a> ObjectResource<'a> {
     /// Returns the name of the object.
     pub(crate) fn name(&self) -> Cow<'a, str> {
         self.name.clone()
@@ -146,7 +146,7 @@ impl<'a> Resource<'a> {
             meta.encryption = Some(format!("customer {encryption_algorithm}"));
             meta.customer_key = key_sha256;
         }
-        meta.retention = self.retention.as_ref().and_then(Keeping::retention);
+        meta.retention = self.retention.as_ref().and_then(ObjectRetention::retention);
         meta.legal_hold = self.temporary_hold || self.event_based_hold;
         Some(meta)
     }
@@ -155,7 +155,7 @@ impl<'a> Resource<'a> {
 /// The resource that is sent to create an object.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NewResource<'a> {
+pub(crate) struct NewObjectResource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     crc32c: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,12 +177,12 @@ pub(crate) struct NewResource<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    retention: Option<Keeping>,
+    retention: Option<ObjectRetention>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     temporary_hold: bool,
 }
 
-impl<'a> NewResource<'a> {
+impl<'a> NewObjectResource<'a> {
     pub(crate) fn new(options: &'a PutOptions, sums: Option<&Checksums>) -> Self {
         Self {
             crc32c: sums.and_then(|sums| sums.crc32c).map(encode_crc32c),
@@ -195,7 +195,7 @@ impl<'a> NewResource<'a> {
             storage_class: options.storage_class.as_deref(),
             custom_time: options.custom_time.map(|time| to_rfc3339(time).into()),
             metadata: Some(&options.metadata).filter(|metadata| !metadata.is_empty()),
-            retention: options.retention.map(Keeping::from),
+            retention: options.retention.map(ObjectRetention::from),
             temporary_hold: options.legal_hold,
         }
     }
@@ -214,7 +214,7 @@ impl<'a> NewResource<'a> {
 
 /// Reads the metadata in the headers of a media or XML answer. The size is that of the stored object, or 0 if the
 /// answer doesn't contain it.
-pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
+pub(crate) fn from_head(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let number = |name: &str| head.header(name).and_then(|value| value.parse::<u64>().ok());
     let mut meta = ObjectMeta::new(id.clone(), number("x-goog-stored-content-length").unwrap_or(0));
@@ -255,7 +255,7 @@ pub(crate) fn from_head(id: &ObjectId, head: &Head) -> ObjectMeta {
 }
 
 /// Reads `x-goog-hash: crc32c=…,md5=…`, in one header or in two.
-pub(crate) fn hashes(head: &Head) -> Checksums {
+pub(crate) fn hashes(head: &ResponseHead) -> Checksums {
     let mut sums = Checksums::default();
     let values = head.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
     for hash in values.flat_map(|value| value.split(',')) {
@@ -274,12 +274,12 @@ mod tests {
 
     use super::*;
 
-    fn head(headers: &[(&'static str, &'static str)]) -> Head {
+    fn head(headers: &[(&'static str, &'static str)]) -> ResponseHead {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        Head { status: StatusCode::OK, headers: map }
+        ResponseHead { status: StatusCode::OK, headers: map }
     }
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
             "metageneration":"2","etag":"CAE=","crc32c":"4waSgw==","md5Hash":"JfnnlDI7RTiF9RgfG2JNCw==","contentType":"text/plain",
             "storageClass":"STANDARD","updated":"2026-11-21T09:04:05.250Z","timeCreated":"2026-11-20T09:04:05Z",
             "metadata":{"K":"v"}}"#;
-        let resource: Resource<'_> = serde_json::from_str(json).expect("JSON");
+        let resource: ObjectResource<'_> = serde_json::from_str(json).expect("JSON");
         let meta = resource.clone().into_meta(ObjectId::new("b", "a/b"), 0).expect("metadata");
         assert_eq!(meta.size, 9);
         assert_eq!(meta.version, Some(Version::Generation(1_700_000_000_000_001)));
@@ -301,7 +301,9 @@ mod tests {
     }
 
     fn meta(json: &str, size: u64) -> Option<ObjectMeta> {
-        serde_json::from_str::<Resource<'_>>(json).expect("JSON").into_meta(ObjectId::new("b", "k"), size)
+        serde_json::from_str::<ObjectResource<'_>>(json)
+            .expect("JSON")
+            .into_meta(ObjectId::new("b", "k"), size)
     }
 
     #[test]
@@ -328,7 +330,7 @@ mod tests {
         let json = r#"{"name":"k","bucket":"b","size":"9","generation":"1","temporaryHold":true,
             "customerEncryption":{"encryptionAlgorithm":"AES256","keySha256":"s"},
             "retention":{"mode":"Locked","retainUntilTime":"2027-01-31T00:00:00Z"}}"#;
-        let resource: Resource<'_> = serde_json::from_str(json).expect("JSON");
+        let resource: ObjectResource<'_> = serde_json::from_str(json).expect("JSON");
         let meta = resource.into_meta(ObjectId::new("b", "k"), 0).expect("metadata");
         assert_eq!(meta.encryption.as_deref(), Some("customer AES256"));
         assert_eq!(meta.customer_key.as_deref(), Some("s"));
@@ -338,7 +340,7 @@ mod tests {
         assert_eq!(meta.retention, retention);
         let options = PutOptions { retention, legal_hold: true, ..PutOptions::default() };
         assert_eq!(
-            NewResource::new(&options, None).to_json(),
+            NewObjectResource::new(&options, None).to_json(),
             r#"{"retention":{"mode":"Locked","retainUntilTime":"2027-01-31T00:00:00Z"},"temporaryHold":true}"#
         );
     }
@@ -384,8 +386,8 @@ mod tests {
     #[test]
     fn a_new_resource_says_only_what_was_given() {
         let options = PutOptions::default().content_type("a/b");
-        let resource = NewResource::new(&options, Some(&Checksums::crc32c(0)));
+        let resource = NewObjectResource::new(&options, Some(&Checksums::crc32c(0)));
         assert_eq!(resource.to_json(), r#"{"crc32c":"AAAAAA==","contentType":"a/b"}"#);
-        assert!(NewResource::new(&PutOptions::default(), None).is_empty());
+        assert!(NewObjectResource::new(&PutOptions::default(), None).is_empty());
     }
 }

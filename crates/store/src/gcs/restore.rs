@@ -4,7 +4,7 @@ use http::Method;
 
 use super::Gcs;
 use super::head::object_path;
-use crate::encode::Query;
+use crate::encode::QueryString;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Restoration, RestoreOptions};
@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Restoration
 const NONE: &str = "no soft-deleted object has this name";
 
 fn request(id: &ObjectId, generation: &str, options: &RestoreOptions) -> Outgoing {
-    let query = Query::new()
+    let query = QueryString::new()
         .and("generation", generation)
         .and_some("ifGenerationMatch", (!options.overwrite).then_some("0"))
         .and("fields", "name,generation");

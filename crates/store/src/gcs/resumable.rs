@@ -3,15 +3,15 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use laneway_lanes::{Body, Head, Origin};
+use laneway_lanes::{Body, Origin, ResponseHead};
 
 use super::Gcs;
 use super::head::read;
 use super::put::{OCTETS, upload_query};
-use super::resource::NewResource;
+use super::resource::NewObjectResource;
 use crate::encode::component;
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Question, Sent};
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, ExchangeResponse, OffsetQuery, Outgoing};
 use crate::{Appended, Checksums, Error, ErrorKind, ObjectId, Operation, PutOptions, Resumable};
 
 /// The status with which GCS answers a successful cancellation of a session.
@@ -26,11 +26,11 @@ fn begin_request(
 ) -> Result<Outgoing, String> {
     let query = upload_query("resumable", id, options, kms_key)?;
     let content_type = options.content_type.as_deref().unwrap_or(OCTETS);
-    let mut resource = NewResource::new(options, sums);
+    let mut resource = NewObjectResource::new(options, sums);
     resource.content_type = Some(content_type);
     let target = format!("/upload/storage/v1/b/{}/o{query}", component(&id.bucket));
     let mut outgoing = Outgoing::new(Method::POST, target)
-        .keyed(Keyed::New)
+        .key_use(KeyUse::New)
         .header("content-type", "application/json; charset=UTF-8")
         .and_then(|outgoing| outgoing.header("x-upload-content-type", content_type))
         .and_then(|outgoing| {
@@ -66,7 +66,7 @@ fn status_request(session: &Resumable, total: Option<u64>) -> Result<Outgoing, S
 
 /// Returns the offset of the first byte that a session doesn't have yet, from the `Range: bytes=0-N` of a 308 answer.
 /// Without a `Range`, the session has no bytes.
-pub(super) fn next_offset(head: &Head) -> Option<u64> {
+pub(super) fn next_offset(head: &ResponseHead) -> Option<u64> {
     match head.header("range") {
         None => Some(0),
         Some(range) => range.trim().strip_prefix("bytes=0-")?.parse::<u64>().ok()?.checked_add(1),
@@ -107,11 +107,12 @@ impl Gcs {
             })
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         outgoing.body = body;
-        outgoing.keyed = Keyed::Object;
+        outgoing.key_use = KeyUse::Object;
         let question = status_request(session, total).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        let wants_all =
-            |head: &Head| head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset);
-        let question = Question { outgoing: &question, wants_all: &wants_all };
+        let wants_all = |head: &ResponseHead| {
+            head.status == StatusCode::PERMANENT_REDIRECT && next_offset(head) == Some(offset)
+        };
+        let question = OffsetQuery { outgoing: &question, wants_all: &wants_all };
         match appended(&exchange, session, &exchange.send_asking(&outgoing, question).await?, total)? {
             // The answer said that the session is finished, but the object's description in its body couldn't be read.
             // Asking for the session's state may return the description.
@@ -151,7 +152,7 @@ impl Gcs {
 fn appended(
     exchange: &Exchange<'_, Gcs>,
     session: &Resumable,
-    sent: &Sent,
+    sent: &ExchangeResponse,
     total: Option<u64>,
 ) -> Result<Appended, Error> {
     if sent.response.head.status == StatusCode::PERMANENT_REDIRECT {
@@ -203,7 +204,7 @@ mod tests {
             if let Some(range) = range {
                 headers.insert("range", HeaderValue::from_static(range));
             }
-            Head { status: StatusCode::PERMANENT_REDIRECT, headers }
+            ResponseHead { status: StatusCode::PERMANENT_REDIRECT, headers }
         };
         assert_eq!(next_offset(&head(None)), Some(0));
         assert_eq!(next_offset(&head(Some("bytes=0-99"))), Some(100));

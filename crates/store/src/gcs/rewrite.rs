@@ -10,11 +10,11 @@ use serde::Deserialize;
 use super::Gcs;
 use super::acl;
 use super::head::object_path;
-use super::lenient::text;
 use super::put::{check_options, precondition};
-use super::resource::{FIELDS, NewResource, Resource};
-use crate::encode::{Query, component};
-use crate::encryption::Keyed;
+use super::resource::{FIELDS, NewObjectResource, ObjectResource};
+use super::text_fields::text;
+use crate::encode::{QueryString, component};
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::landed;
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
@@ -36,7 +36,7 @@ fn request(
     token: Option<&str>,
 ) -> Result<Outgoing, String> {
     check_options(options)?;
-    let query = Query::new()
+    let query = QueryString::new()
         .and_some("destinationKmsKeyName", options.kms_key.as_deref().or(kms_key))
         .and_some("destinationPredefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
     let query = match condition {
@@ -53,9 +53,9 @@ fn request(
         .and("fields", &format!("done,rewriteToken,totalBytesRewritten,resource({FIELDS})"));
     let path =
         format!("{}/rewriteTo/b/{}/o/{}", object_path(from), component(&to.bucket), component(&to.key));
-    let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}")).keyed(Keyed::Copy);
+    let mut outgoing = Outgoing::new(Method::POST, format!("{path}{query}")).key_use(KeyUse::Copy);
     outgoing.no_progress = Some(NO_PROGRESS_MAX);
-    let mut resource = NewResource::new(options, None);
+    let mut resource = NewObjectResource::new(options, None);
     resource.custom_time = resource.custom_time.or(custom_time.map(Into::into));
     if !resource.is_empty() {
         outgoing.headers.insert("content-type", HeaderValue::from_static("application/json"));
@@ -66,7 +66,7 @@ fn request(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct RewriteResponse<'a> {
     #[serde(default)]
     done: bool,
     rewrite_token: Option<String>,
@@ -74,20 +74,20 @@ struct Answer<'a> {
     #[serde(default)]
     total_bytes_rewritten: String,
     #[serde(borrow)]
-    resource: Option<Resource<'a>>,
+    resource: Option<ObjectResource<'a>>,
 }
 
 /// The progress of a rewrite. A token may stay the same from one call to the next, so the number of copied bytes is
 /// compared too.
 #[derive(Debug, Default)]
-struct Progress {
+struct RewriteProgress {
     token: Option<String>,
     bytes: String,
     /// The consecutive answers without progress.
     fruitless: u32,
 }
 
-impl Progress {
+impl RewriteProgress {
     /// Records an answer that isn't the last. Returns true if the rewrite should continue.
     fn goes_on(&mut self, token: String, bytes: String) -> bool {
         let nothing_new = self.token.as_ref() == Some(&token) && self.bytes == bytes;
@@ -118,7 +118,7 @@ impl Gcs {
                 }
                 false => (options.clone(), None),
             };
-        let mut progress = Progress::default();
+        let mut progress = RewriteProgress::default();
         loop {
             let (kms_key, token) = (self.kms_key.as_deref(), progress.token.as_deref());
             let outgoing = request(from, to, &merged, condition, kms_key, custom_time.as_deref(), token)
@@ -126,7 +126,7 @@ impl Gcs {
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
                 Err(error) if error.is_precondition() && error.is_uncertain() => {
-                    return match self.head_as(from, None, None, Keyed::Source).await {
+                    return match self.head_as(from, None, None, KeyUse::Source).await {
                         Ok(source) => {
                             landed(error, Box::pin(self.head(to, None)), source.size, &source.checksums).await
                         }
@@ -135,7 +135,7 @@ impl Gcs {
                 }
                 Err(error) => return Err(error),
             };
-            let answer: Answer<'_> = serde_json::from_slice(&sent.response.body)
+            let answer: RewriteResponse<'_> = serde_json::from_slice(&sent.response.body)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a rewrite response: {e}")))?;
             match (answer.done, answer.resource, answer.rewrite_token) {
                 (true, Some(resource), _) => {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_rewrite_goes_on_while_bytes_or_token_change() {
-        let mut progress = Progress::default();
+        let mut progress = RewriteProgress::default();
         let mut goes_on = |token: &str, bytes: &str| progress.goes_on(token.to_owned(), bytes.to_owned());
         assert!(goes_on("t", "1") && goes_on("t", "2") && goes_on("t", "2") && goes_on("t", "2"));
         assert!(goes_on("t", "3") && goes_on("u", "3") && goes_on("u", "3") && goes_on("u", "3"));

@@ -13,7 +13,7 @@ use super::acl::in_json;
 use super::head::{object_path, read};
 use super::put::NO_TAGS;
 use super::resource::FIELDS;
-use crate::encode::Query;
+use crate::encode::QueryString;
 use crate::exchange::{Exchange, Outgoing};
 use crate::timestamp::to_rfc3339;
 use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
@@ -50,7 +50,7 @@ fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
 }
 
 fn request(id: &ObjectId, resource: &Value, acl: Option<&str>, metageneration: Option<u64>) -> Outgoing {
-    let query = Query::new()
+    let query = QueryString::new()
         .and_some("predefinedAcl", acl.map(in_json).as_deref())
         .and_some("generation", id.version.as_deref())
         .and_some("ifMetagenerationMatch", metageneration.map(|n| n.to_string()).as_deref())

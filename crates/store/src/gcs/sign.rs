@@ -44,7 +44,7 @@ impl Gcs {
         }
         let signer = self.credentials.signer().await.map_err(on)?;
         let target = format!("{}/{}/{}", self.endpoint.base, component(&id.bucket), path(&id.key));
-        let unsigned = goog4::Unsigned {
+        let unsigned = goog4::UrlToSign {
             method: options.method.name(),
             origin: &self.endpoint.origin.to_string(),
             path: &target,

@@ -7,8 +7,8 @@ use memchr::memmem::{Finder, find};
 /// document without the entries.
 #[derive(Debug)]
 pub(crate) enum Cutter {
-    Xml(Box<Xml>),
-    Json(Json),
+    Xml(Box<XmlCutter>),
+    Json(JsonCutter),
 }
 
 impl Cutter {
@@ -16,12 +16,12 @@ impl Cutter {
     /// Stores escape `<` in text, so a tag can't occur inside text.
     pub(crate) fn xml(open: &'static str, close: &'static str) -> Self {
         let tags = (Finder::new(open), Finder::new(close));
-        Self::Xml(Box::new(Xml { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() }))
+        Self::Xml(Box::new(XmlCutter { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() }))
     }
 
     /// Returns a cutter whose entries are the objects in the array of this name, which is a field of a JSON object.
     pub(crate) fn json(array: &'static str) -> Self {
-        Self::Json(Json { array, ..Json::default() })
+        Self::Json(JsonCutter { array, ..JsonCutter::default() })
     }
 
     /// Adds bytes, and returns the entries that they complete.
@@ -53,13 +53,13 @@ impl Cutter {
 /// A search for a text outside the entries. It remembers the searched part. Otherwise the whole document would be
 /// searched again after each chunk.
 #[derive(Debug)]
-pub(crate) struct Sought {
+pub(crate) struct TextSearch {
     text: &'static [u8],
     looked_at: usize,
     is_found: bool,
 }
 
-impl Sought {
+impl TextSearch {
     pub(crate) fn new(text: &'static [u8]) -> Self {
         Self { text, looked_at: 0, is_found: false }
     }
@@ -75,7 +75,7 @@ impl Sought {
 }
 
 #[derive(Debug)]
-pub(crate) struct Xml {
+pub(crate) struct XmlCutter {
     tags: (Finder<'static>, Finder<'static>),
     /// Bytes that have been received but not assigned yet: an incomplete entry, or the beginning of a tag.
     ahead: Vec<u8>,
@@ -83,7 +83,7 @@ pub(crate) struct Xml {
     rest: Vec<u8>,
 }
 
-impl Xml {
+impl XmlCutter {
     fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let (open, close) = &self.tags;
         let (open_bytes, close_bytes) = (open.needle().len(), close.needle().len());
@@ -118,7 +118,7 @@ impl Xml {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Json {
+pub(crate) struct JsonCutter {
     array: &'static str,
     depth: usize,
     is_string: bool,
@@ -131,7 +131,7 @@ pub(crate) struct Json {
     rest: Vec<u8>,
 }
 
-impl Json {
+impl JsonCutter {
     /// The nesting depth inside the array. The array's objects are at a greater depth.
     const IN_ARRAY: usize = 2;
 
@@ -256,12 +256,12 @@ mod tests {
     fn what_is_sought_is_found_wherever_it_is_cut() {
         let document = b"<R><EncodingType>url</EncodingType></R>";
         for chunk_bytes in 1..document.len() {
-            let mut sought = Sought::new(b">url<");
+            let mut sought = TextSearch::new(b">url<");
             let ends: Vec<_> = (0..document.len()).step_by(chunk_bytes).chain([document.len()]).collect();
             let found: Vec<_> = ends.iter().map(|end| sought.has_come(&document[..*end])).collect();
             assert!(found.is_sorted() && !found[0] && found.ends_with(&[true]), "{chunk_bytes}: {found:?}");
         }
-        assert!(!Sought::new(b"url").has_come(b"<R>UR</R>"));
+        assert!(!TextSearch::new(b"url").has_come(b"<R>UR</R>"));
     }
 
     #[test]

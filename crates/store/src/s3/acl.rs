@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::S3;
 use super::head::object_target;
-use crate::encode::Query;
+use crate::encode::QueryString;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{AccessGrant, Error, ErrorKind, ObjectId, Operation, xml};
 
@@ -54,7 +54,7 @@ impl From<GrantElement> for AccessGrant {
 }
 
 fn acl_target(id: &ObjectId) -> String {
-    object_target(id, &Query::new().and("acl", ""))
+    object_target(id, &QueryString::new().and("acl", ""))
 }
 
 impl S3 {

@@ -41,7 +41,7 @@ struct Variant {
 
 /// The destination of a request and the scope of its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct RequestAddress {
     pub(super) origin: Origin,
     /// The path and the query.
     pub(super) target: String,
@@ -52,7 +52,7 @@ pub(super) struct Place {
 }
 
 /// The reason why requests can't reach a bucket of this name.
-type Refusal = String;
+type AddressError = String;
 
 impl Address {
     pub(super) fn new(settings: &Settings) -> Result<Self, Error> {
@@ -113,12 +113,12 @@ impl Address {
     ///
     /// # Errors
     /// `Invalid` if the bucket's name fits neither a path nor a host name, or if the bucket can't be reached.
-    pub(super) fn locate(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Error> {
+    pub(super) fn locate(&self, bucket: &str, region: &str, target: &str) -> Result<RequestAddress, Error> {
         self.place(bucket, region, target)
             .map_err(|why| Error::new(ErrorKind::Invalid, Operation::Open, why).on(format!("s3://{bucket}")))
     }
 
-    fn place(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
+    fn place(&self, bucket: &str, region: &str, target: &str) -> Result<RequestAddress, AddressError> {
         if !region.split('.').all(is_label) {
             return Err(format!("{region:?} isn't a valid region"));
         }
@@ -146,11 +146,11 @@ impl Address {
             _ if self.in_path(bucket, &endpoint) => under(&endpoint, bucket, target),
             _ => at_host(&endpoint, bucket, target),
         };
-        Ok(Place { region: signing_region(region).to_owned(), ..place })
+        Ok(RequestAddress { region: signing_region(region).to_owned(), ..place })
     }
 
     /// Returns a service's host in a region.
-    fn regional(&self, service: &str, region: &str) -> Result<String, Refusal> {
+    fn regional(&self, service: &str, region: &str) -> Result<String, AddressError> {
         let Variant { dualstack, fips, .. } = self.variant;
         let partition = self.partition(region)?;
         if region == GLOBAL && !dualstack && !fips {
@@ -161,7 +161,7 @@ impl Address {
         Ok(format!("{service}{fips}.{dualstack}{}.{}", signing_region(region), partition.suffix))
     }
 
-    fn partition(&self, region: &str) -> Result<Partition, Refusal> {
+    fn partition(&self, region: &str) -> Result<Partition, AddressError> {
         let partition = Partition::of(region);
         if self.variant.fips && partition.name == "aws-cn" {
             return Err(format!("{region} has no FIPS endpoints"));
@@ -169,7 +169,7 @@ impl Address {
         Ok(partition)
     }
 
-    fn access_point(&self, arn: &str, target: &str) -> Result<Place, Refusal> {
+    fn access_point(&self, arn: &str, target: &str) -> Result<RequestAddress, AddressError> {
         if self.path_style == Some(true) {
             return Err(format!(
                 "{arn:?} can't be used: an access point must be in the host name, and path style puts it in the path"
@@ -188,10 +188,15 @@ impl Address {
             Some(endpoint) => endpoint.clone(),
             None => aws(&self.regional("s3-accesspoint", &region)?),
         };
-        Ok(Place { region, ..at_host(&endpoint, &label, target) })
+        Ok(RequestAddress { region, ..at_host(&endpoint, &label, target) })
     }
 
-    fn directory_bucket(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
+    fn directory_bucket(
+        &self,
+        bucket: &str,
+        region: &str,
+        target: &str,
+    ) -> Result<RequestAddress, AddressError> {
         let zone = directory::zone(bucket)?;
         if self.variant.accelerate {
             return Err(format!("{bucket:?} can't be used: directory buckets have no Transfer Acceleration"));
@@ -207,10 +212,10 @@ impl Address {
                 at_host(&aws(&format!("s3express-{fips}{zone}.{dualstack}{region}.{suffix}")), bucket, target)
             }
         };
-        Ok(Place { service: "s3express", region, ..place })
+        Ok(RequestAddress { service: "s3express", region, ..place })
     }
 
-    fn accelerated(&self, bucket: &str, region: &str, target: &str) -> Result<Place, Refusal> {
+    fn accelerated(&self, bucket: &str, region: &str, target: &str) -> Result<RequestAddress, AddressError> {
         let partition = self.partition(region)?;
         if partition.name == "aws-cn" {
             return Err(format!("{region} has no Transfer Acceleration"));
@@ -222,7 +227,7 @@ impl Address {
                 "{bucket:?} can't be used: Transfer Acceleration needs a bucket name that can be part of a host name"
             ));
         }
-        Ok(Place { region: signing_region(region).to_owned(), ..at_host(&endpoint, bucket, target) })
+        Ok(RequestAddress { region: signing_region(region).to_owned(), ..at_host(&endpoint, bucket, target) })
     }
 
     /// Returns true if the bucket is put into the path and not into the host name. A bucket name with dots wouldn't
@@ -257,22 +262,22 @@ fn is_address(endpoint: &Endpoint) -> bool {
 }
 
 /// Puts the bucket into the path.
-fn under(endpoint: &Endpoint, bucket: &str, target: &str) -> Place {
+fn under(endpoint: &Endpoint, bucket: &str, target: &str) -> RequestAddress {
     let bucket = if bucket.is_empty() { String::new() } else { format!("/{}", component(bucket)) };
     let slash = if bucket.is_empty() && !target.starts_with('/') { "/" } else { "" };
     plain(endpoint.origin.clone(), format!("{}{bucket}{slash}{target}", endpoint.base))
 }
 
 /// Puts the bucket into the host name.
-fn at_host(endpoint: &Endpoint, bucket: &str, target: &str) -> Place {
+fn at_host(endpoint: &Endpoint, bucket: &str, target: &str) -> RequestAddress {
     let Endpoint { origin, base } = endpoint;
     let host = format!("{bucket}.{}", origin.host).into();
     let slash = if target.starts_with('/') { "" } else { "/" };
     plain(Origin { host, ..origin.clone() }, format!("{base}{slash}{target}"))
 }
 
-fn plain(origin: Origin, target: String) -> Place {
-    Place { origin, target, service: "s3", region: String::new() }
+fn plain(origin: Origin, target: String) -> RequestAddress {
+    RequestAddress { origin, target, service: "s3", region: String::new() }
 }
 
 impl fmt::Display for Address {

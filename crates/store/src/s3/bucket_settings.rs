@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::S3;
 use crate::checksum::{encode_md5, md5_of};
-use crate::encode::{Query, xml_text};
+use crate::encode::{QueryString, xml_text};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{BucketSetting, Error, ErrorKind, Operation, xml};
 
@@ -126,7 +126,7 @@ impl S3 {
     pub(crate) async fn read_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
         let exchange = Exchange::bucket(self, Operation::BucketSettings, bucket);
         let (name, root) = names(setting);
-        let outgoing = Outgoing::new(Method::GET, Query::new().and(name, "").to_string());
+        let outgoing = Outgoing::new(Method::GET, QueryString::new().and(name, "").to_string());
         match exchange.send(&outgoing).await {
             Ok(sent) => read(&sent.response.body, root)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't its {name}: {e}"))),
@@ -143,7 +143,7 @@ impl S3 {
     ) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::BucketSettings, bucket);
         let (name, root) = names(setting);
-        let target = Query::new().and(name, "").to_string();
+        let target = QueryString::new().and(name, "").to_string();
         let Some(value) = value else {
             // S3 has no such request. A server that ignores the query would delete the bucket.
             if setting == BucketSetting::Versioning {

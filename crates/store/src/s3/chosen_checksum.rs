@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use crc_fast::{CrcAlgorithm, Digest};
-use laneway_lanes::{Body, Head};
+use laneway_lanes::{Body, ResponseHead};
 use ring::digest::{Context, SHA256};
 
 use super::S3;
 use crate::checksum::{PartsAlgorithm, each_segment, on_a_thread};
-use crate::exchange::{Exchange, Outgoing, Unsendable};
-use crate::multipart::SpeaksMultipart as _;
+use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
+use crate::multipart::MultipartDialect as _;
 use crate::{
     ChecksumAlgorithm, Checksums, Error, ErrorKind, Multipart, ObjectMeta, Operation, Part, PartChecksums,
     PartsDigest,
@@ -33,13 +33,13 @@ pub(super) struct ChosenDigest {
 
 impl ChosenDigest {
     /// Adds the digest to the request that sends the body.
-    pub(super) fn on(&self, outgoing: Outgoing) -> Result<Outgoing, Unsendable> {
+    pub(super) fn on(&self, outgoing: Outgoing) -> Result<Outgoing, UnsendableHeader> {
         outgoing.header(self.header, &self.value)
     }
 
     /// Returns true if the store's answer repeats this digest, and false if it contains another one. Returns `None` if
     /// it contains none.
-    pub(super) fn is_repeated(&self, answer: &Head) -> Option<bool> {
+    pub(super) fn is_repeated(&self, answer: &ResponseHead) -> Option<bool> {
         answer.header(self.header).map(|stored| stored.trim() == self.value)
     }
 
@@ -50,7 +50,7 @@ impl ChosenDigest {
     pub(super) fn prove(
         &self,
         exchange: &Exchange<'_, S3>,
-        answer: &Head,
+        answer: &ResponseHead,
         meta: &mut ObjectMeta,
         sent: &Checksums,
     ) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Preconditions and versions in S3's headers.
 
-use crate::exchange::{Outgoing, Unsendable};
+use crate::exchange::{Outgoing, UnsendableHeader};
 use crate::unless::http_date;
 use crate::{Condition, Unless, Version};
 
@@ -25,7 +25,7 @@ pub(super) fn on_read(
     version: Option<&Version>,
     unless: Option<&Unless>,
 ) -> Result<Outgoing, String> {
-    let sent: Result<Outgoing, Unsendable> = match version {
+    let sent: Result<Outgoing, UnsendableHeader> = match version {
         None => Ok(outgoing),
         Some(Version::ETag(etag)) if etag.starts_with("W/") => Ok(outgoing),
         Some(Version::ETag(etag)) => outgoing.header("if-match", &quoted(etag)),

@@ -10,12 +10,12 @@ use super::S3;
 use super::conditions::{NO_GENERATIONS, on_write, quoted, unquoted};
 use super::head::object_target;
 use super::headers::{check_options, describe, hex_md5};
-use super::write_conditions::Write;
+use super::write_conditions::ConditionalWrite;
 use crate::checksum::decode_crc32c;
-use crate::encode::{Query, component, path};
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Sent};
-use crate::multipart::{SpeaksMultipart as _, part_query};
+use crate::encode::{QueryString, component, path};
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
+use crate::multipart::{MultipartDialect as _, part_query};
 use crate::reconcile::landed;
 use crate::{
     Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation, Part, PutOptions,
@@ -42,7 +42,7 @@ fn copy_source(from: &ObjectId) -> String {
         true => component(&format!("{bucket}/object/{key}")),
         false => format!("/{bucket}/{}", path(key)),
     };
-    format!("{source}{}", Query::new().and_some("versionId", version.as_deref()))
+    format!("{source}{}", QueryString::new().and_some("versionId", version.as_deref()))
 }
 
 fn source(outgoing: Outgoing, from: &ObjectId, version: Option<&Version>) -> Result<Outgoing, String> {
@@ -71,8 +71,9 @@ pub(super) fn request(
         Condition::Matches(version) => Some(version),
         Condition::Absent => return Err("a copy can't require that its source is absent".to_owned()),
     };
-    let mut outgoing = source(Outgoing::new(Method::PUT, object_target(to, &Query::new())), from, version)?;
-    outgoing = describe(outgoing, options, kms_key).map_err(|e| e.to_string())?.keyed(Keyed::Copy);
+    let mut outgoing =
+        source(Outgoing::new(Method::PUT, object_target(to, &QueryString::new())), from, version)?;
+    outgoing = describe(outgoing, options, kms_key).map_err(|e| e.to_string())?.key_use(KeyUse::Copy);
     if !options.tags.is_empty() {
         outgoing = outgoing.header("x-amz-tagging-directive", "REPLACE").map_err(|e| e.to_string())?;
     }
@@ -98,21 +99,21 @@ fn part_request(
                 &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)),
             )
             .map_err(|e| e.to_string())?
-            .keyed(Keyed::PartCopy);
+            .key_use(KeyUse::PartCopy);
     outgoing.no_progress = Some(NO_PROGRESS_MAX);
     outgoing.doubtful = true;
     Ok(outgoing)
 }
 
 #[derive(Deserialize)]
-pub(super) struct Copied {
+pub(super) struct CopyResult {
     #[serde(rename = "ETag")]
     pub(super) etag: Option<String>,
     #[serde(rename = "ChecksumCRC32C")]
     crc32c: Option<String>,
 }
 
-impl Copied {
+impl CopyResult {
     /// Returns the metadata of a copy whose source is known, or `None` if the answer doesn't contain enough. An ETag of
     /// 32 hexadecimal digits is the MD5 of an object with one part. If source and copy have the same ETag, they have
     /// the same bytes. If the source has a CRC32C, the answer must contain the copy's, so that both can be compared.
@@ -145,7 +146,7 @@ impl S3 {
         let merged = match options.describes() {
             true => {
                 let source = self
-                    .head_as(from, None, None, Keyed::Source)
+                    .head_as(from, None, None, KeyUse::Source)
                     .await
                     .map_err(|e| e.within(Operation::Copy))?;
                 options.described_like(&source)
@@ -156,7 +157,7 @@ impl S3 {
         let sent = self.send_copy(&exchange, to, &options.condition, condition, build).await;
         let written = match sent {
             Ok(sent) => {
-                let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
+                let copied: CopyResult = xml::answer(&sent.response.body, &COPY_RESULTS)
                     .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a copy result: {e}")))?;
                 let version = copied.etag.as_deref().map(|etag| Version::ETag(unquoted(etag)));
                 match known.and_then(|known| copied.as_copy_of(known, to)) {
@@ -165,7 +166,7 @@ impl S3 {
                 }
             }
             Err(error) if error.is_precondition() && error.is_uncertain() => {
-                match self.head_as(from, None, None, Keyed::Source).await {
+                match self.head_as(from, None, None, KeyUse::Source).await {
                     Ok(source) => {
                         landed(error, Box::pin(self.head(to, None)), source.size, &source.checksums).await?
                     }
@@ -174,7 +175,7 @@ impl S3 {
             }
             Err(error) => return Err(error),
         };
-        self.look_after(&exchange, Write::Copy, &options.condition, written).await
+        self.look_after(&exchange, ConditionalWrite::Copy, &options.condition, written).await
     }
 
     /// Reads the metadata of a finished copy from the store.
@@ -188,7 +189,7 @@ impl S3 {
             // The credentials may permit writing but not reading. Then assume that the copy has the size of its source.
             Err(error) if error.is_permission() => {
                 let source = self
-                    .head_as(from, None, None, Keyed::Source)
+                    .head_as(from, None, None, KeyUse::Source)
                     .await
                     .map_err(|e| e.within(Operation::Copy))?;
                 Ok(ObjectMeta { version, ..ObjectMeta::new(to.clone(), source.size) })
@@ -207,10 +208,10 @@ impl S3 {
         onto: &Condition,
         condition: &Condition,
         build: impl Fn(&Condition) -> Result<Outgoing, String>,
-    ) -> Result<Sent, Error> {
+    ) -> Result<ExchangeResponse, Error> {
         loop {
-            self.look_before(exchange, Write::Copy, to, onto).await?;
-            let onto = self.sendable(Write::Copy, onto);
+            self.look_before(exchange, ConditionalWrite::Copy, to, onto).await?;
+            let onto = self.sendable(ConditionalWrite::Copy, onto);
             let mut outgoing = build(onto).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             if self.conditions.has_headers_for_copies() {
                 for (usual, own) in HEADERS_FOR_COPIES {
@@ -224,7 +225,9 @@ impl S3 {
             let is_clear = |error: &Error| condition.is_none() || !error.is_precondition();
             match exchange.send(&outgoing).await {
                 Err(error)
-                    if !onto.is_none() && is_clear(&error) && self.conditions.learn(Write::Copy, &error) => {}
+                    if !onto.is_none()
+                        && is_clear(&error)
+                        && self.conditions.learn(ConditionalWrite::Copy, &error) => {}
                 sent => return sent,
             }
         }
@@ -245,7 +248,7 @@ impl S3 {
         let outgoing = part_request(upload, number, from, version, &range)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let sent = exchange.send(&outgoing).await?;
-        let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
+        let copied: CopyResult = xml::answer(&sent.response.body, &COPY_RESULTS)
             .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a copy result: {e}")))?;
         let crc32c = copied.crc32c.as_deref().and_then(decode_crc32c);
         let etag =
@@ -307,7 +310,7 @@ mod tests {
             (source.version, source.checksums.crc32c) = (Some(Version::ETag(etag.to_owned())), crc32c);
             source
         };
-        let copied = |etag: &str, crc32c: Option<&str>| Copied {
+        let copied = |etag: &str, crc32c: Option<&str>| CopyResult {
             etag: Some(format!("\"{etag}\"")),
             crc32c: crc32c.map(str::to_owned),
         };
@@ -328,7 +331,7 @@ mod tests {
     #[test]
     fn a_copy_result_is_read() {
         let body = b"<CopyObjectResult><LastModified>x</LastModified><ETag>&quot;e&quot;</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C></CopyObjectResult>";
-        let copied: Copied = xml::read(body).expect("an answer");
+        let copied: CopyResult = xml::read(body).expect("an answer");
         assert_eq!(copied.etag.as_deref().map(unquoted).as_deref(), Some("e"));
         assert_eq!(copied.crc32c.as_deref(), Some("4waSgw=="));
     }

@@ -5,15 +5,15 @@ use http::Method;
 use super::S3;
 use super::conditions::on_write;
 use super::head::object_target;
-use super::write_conditions::Write;
-use crate::delete_many::Deletes;
-use crate::encode::Query;
+use super::write_conditions::ConditionalWrite;
+use crate::delete_many::DeleteDialect;
+use crate::encode::QueryString;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{gone, removed};
 use crate::{Condition, Error, ErrorKind, ObjectId, Operation, Version};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
-    on_write(Outgoing::new(Method::DELETE, object_target(id, &Query::new())), condition)
+    on_write(Outgoing::new(Method::DELETE, object_target(id, &QueryString::new())), condition)
 }
 
 /// Returns true if a version is a weak entity tag. It can't be sent as a condition, because `If-Match` uses strong
@@ -22,7 +22,7 @@ pub(super) fn is_weak(version: Option<&Version>) -> bool {
     matches!(version, Some(Version::ETag(etag)) if etag.starts_with("W/"))
 }
 
-impl Deletes for S3 {
+impl DeleteDialect for S3 {
     /// Deletes an object. If the endpoint may ignore a condition on deletes, or refuses this one, Laneway first reads
     /// the object's metadata and compares it. S3 answers 403 to `If-Match` if the caller isn't allowed `GetObject`. In
     /// this case too, Laneway first compares the object, and then deletes it without the condition.
@@ -37,12 +37,15 @@ impl Deletes for S3 {
             Condition::Matches(version) => Some(version),
             Condition::None | Condition::Absent => None,
         };
-        let mut sent =
-            if is_weak(version) { &Condition::None } else { self.sendable(Write::Delete, condition) };
+        let mut sent = if is_weak(version) {
+            &Condition::None
+        } else {
+            self.sendable(ConditionalWrite::Delete, condition)
+        };
         if sent.is_none() && !condition.is_none() {
             self.compare(&exchange, id, condition).await?;
         } else {
-            self.look_before(&exchange, Write::Delete, id, condition).await?;
+            self.look_before(&exchange, ConditionalWrite::Delete, id, condition).await?;
         }
         loop {
             let outgoing = request(id, sent).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
@@ -59,8 +62,8 @@ impl Deletes for S3 {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            let may_be_about_it =
-                !sent.is_none() && (self.conditions.learn(Write::Delete, &error) || error.is_permission());
+            let may_be_about_it = !sent.is_none()
+                && (self.conditions.learn(ConditionalWrite::Delete, &error) || error.is_permission());
             if !may_be_about_it {
                 return Err(error);
             }

@@ -9,21 +9,21 @@ use md5::{Digest as _, Md5};
 use serde::Deserialize;
 
 use super::S3;
-use super::checksum_support::Guard;
+use super::checksum_support::BodyChecksum;
 use super::conditions::{NO_GENERATIONS, quoted};
 use super::delete::is_weak;
 use super::failure;
 use super::headers::checked;
-use super::write_conditions::{Treatment, Write};
+use super::write_conditions::{ConditionSupport, ConditionalWrite};
 use crate::checksum::{crc32c_of, encode_md5};
-use crate::delete_many::{DeletesMany, FailedTogether, Fate, fate};
-use crate::encode::{Query, xml_text};
-use crate::exchange::{Exchange, Outgoing, Sent};
-use crate::judge::Failure;
+use crate::delete_many::{BatchDeleteDialect, BatchFailure, DeleteOutcome, fate};
+use crate::encode::{QueryString, xml_text};
+use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
+use crate::judge::ErrorResponse;
 use crate::{Deletion, ErrorKind, Version, xml};
 
 /// Builds the request for the keys that XML can contain.
-fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
+fn request(objects: &[Deletion], guard: BodyChecksum) -> Result<Outgoing, String> {
     let mut document = String::from("<Delete><Quiet>true</Quiet>");
     for object in objects {
         let Some(key) = xml_text(&object.key) else { continue };
@@ -43,7 +43,7 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
         document.push_str("</Object>");
     }
     document.push_str("</Delete>");
-    let mut outgoing = Outgoing::new(Method::POST, Query::new().and("delete", "").to_string());
+    let mut outgoing = Outgoing::new(Method::POST, QueryString::new().and("delete", "").to_string());
     // S3 requires one of the two checksum headers, even if the settings turn checksums off. Older servers know only
     // `Content-MD5`.
     let md5: [u8; 16] = Md5::digest(document.as_bytes()).into();
@@ -51,8 +51,8 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
         .header("content-md5", &encode_md5(md5))
         .and_then(|outgoing| outgoing.header("content-type", "application/xml"))
         .and_then(|outgoing| match guard {
-            Guard::Crc32c => checked(outgoing, crc32c_of(document.as_bytes())),
-            Guard::Md5 | Guard::None => Ok(outgoing),
+            BodyChecksum::Crc32c => checked(outgoing, crc32c_of(document.as_bytes())),
+            BodyChecksum::Md5 | BodyChecksum::None => Ok(outgoing),
         })
         .map_err(|e| e.to_string())?;
     outgoing.body = Body::from(Bytes::from(document));
@@ -62,7 +62,7 @@ fn request(objects: &[Deletion], guard: Guard) -> Result<Outgoing, String> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Answer {
+struct DeleteResult {
     #[serde(rename = "Error")]
     errors: Vec<KeyError>,
 }
@@ -80,7 +80,7 @@ pub(super) struct KeyError {
 }
 
 impl KeyError {
-    fn failure(&self) -> Failure {
+    fn failure(&self) -> ErrorResponse {
         let status = match self.code.as_str() {
             "AccessDenied" => http::StatusCode::FORBIDDEN,
             "NoSuchKey" | "NoSuchVersion" => http::StatusCode::NOT_FOUND,
@@ -90,16 +90,21 @@ impl KeyError {
             "InternalError" => http::StatusCode::INTERNAL_SERVER_ERROR,
             _ => http::StatusCode::BAD_REQUEST,
         };
-        Failure { status, code: Some(self.code.clone()), message: self.message.clone(), ..Failure::default() }
+        ErrorResponse {
+            status,
+            code: Some(self.code.clone()),
+            message: self.message.clone(),
+            ..ErrorResponse::default()
+        }
     }
 }
 
 /// The errors in the answer, by key and version. In quiet mode, S3 reports only errors, so every other object was
 /// deleted.
-pub(super) type Errors = HashMap<(String, Option<String>), KeyError>;
+pub(super) type KeyErrors = HashMap<(String, Option<String>), KeyError>;
 
-pub(super) fn errors(body: &[u8]) -> Result<Errors, String> {
-    let answer: Answer = xml::answer(body, &["DeleteResult"])?;
+pub(super) fn errors(body: &[u8]) -> Result<KeyErrors, String> {
+    let answer: DeleteResult = xml::answer(body, &["DeleteResult"])?;
     let named = |error: KeyError| {
         let version = error.version_id.clone().filter(|version| !version.is_empty());
         ((error.key.clone(), version), error)
@@ -114,29 +119,31 @@ fn name(object: &Deletion) -> (String, Option<String>) {
 
 /// Returns true if each error names one of these objects. If one names another object, it is unknown which of these
 /// objects wasn't deleted.
-fn are_of(errors: &Errors, objects: &[Deletion]) -> bool {
+fn are_of(errors: &KeyErrors, objects: &[Deletion]) -> bool {
     let names: HashSet<_> = objects.iter().map(name).collect();
     errors.keys().all(|named| names.contains(named))
 }
 
 /// Returns the outcome for one object.
-fn settled(object: &Deletion, errors: &Errors) -> Fate {
+fn settled(object: &Deletion, errors: &KeyErrors) -> DeleteOutcome {
     if xml_text(&object.key).is_none() {
-        return Fate::Alone { may_be_gone: false };
+        return DeleteOutcome::RetrySeparately { may_be_gone: false };
     }
-    let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else { return Fate::Deleted };
+    let Some(failure) = errors.get(&name(object)).map(KeyError::failure) else {
+        return DeleteOutcome::Deleted;
+    };
     match failure::kind(&failure) {
         // Perhaps the store refused only the condition, not the delete itself. So Laneway deletes this object with a
         // separate request. If the store refuses the condition again, Laneway compares the object's state itself and sends no
         // condition.
         ErrorKind::Permission | ErrorKind::Unsupported if object.version.is_some() => {
-            Fate::Alone { may_be_gone: false }
+            DeleteOutcome::RetrySeparately { may_be_gone: false }
         }
         kind => fate(kind, failure),
     }
 }
 
-impl DeletesMany for S3 {
+impl BatchDeleteDialect for S3 {
     /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html>
     const OBJECTS_MAX: usize = 1000;
 
@@ -148,27 +155,28 @@ impl DeletesMany for S3 {
     fn can_delete_together(&self, objects: &[Deletion]) -> bool {
         let is_bound = objects.iter().any(|object| object.version.is_some());
         let can_be_bound = objects.iter().all(|object| !is_weak(object.version.as_ref()));
-        !is_bound || (can_be_bound && self.conditions.treatment(Write::Delete) == Treatment::Kept)
+        !is_bound
+            || (can_be_bound && self.conditions.treatment(ConditionalWrite::Delete) == ConditionSupport::Kept)
     }
 
     async fn delete_together(
         &self,
         exchange: &Exchange<'_, Self>,
         objects: &[Deletion],
-    ) -> Result<(Vec<Fate>, Sent), FailedTogether> {
-        let mut climb = self.checksums.bodies.climb();
+    ) -> Result<(Vec<DeleteOutcome>, ExchangeResponse), BatchFailure> {
+        let mut attempt = self.checksums.bodies.attempt();
         let sent = loop {
-            let sent = match request(objects, climb.rung()) {
+            let sent = match request(objects, attempt.form()) {
                 Ok(outgoing) => exchange.send(&outgoing).await,
                 Err(message) => Err(exchange.error(ErrorKind::Invalid, message)),
             };
             match sent {
-                Err(error) if climb.descend(&error) => {}
+                Err(error) if attempt.fall_back(&error) => {}
                 sent => break sent?,
             }
         };
         let errors = errors(&sent.response.body).ok().filter(|errors| are_of(errors, objects));
-        let errors = errors.ok_or(FailedTogether { may_be_gone: true })?;
+        let errors = errors.ok_or(BatchFailure { may_be_gone: true })?;
         Ok((objects.iter().map(|object| settled(object, &errors)).collect(), sent))
     }
 }
@@ -185,7 +193,7 @@ mod tests {
         let bound = Deletion { version: Some(Version::ETag("e".into())), ..any("bound") };
         let version = Deletion { id: Some("v1".into()), ..any("v") };
         let objects = [any("a<b>&\"'"), any("c\r\n"), any("no\u{1}"), bound, version];
-        let request = request(&objects, Guard::Crc32c).expect("a request");
+        let request = request(&objects, BodyChecksum::Crc32c).expect("a request");
         let Some(Segment::Memory(body)) = request.body.segments().first() else { panic!("a body in memory") };
         assert_eq!(
             std::str::from_utf8(body).expect("text"),
@@ -198,7 +206,10 @@ mod tests {
         assert!(request.headers.contains_key("content-md5"));
         assert!(request.headers.contains_key("x-amz-checksum-crc32c"));
         let generation = Deletion { version: Some(Version::Generation(1)), ..any("k") };
-        assert!(super::request(&[generation], Guard::Crc32c).is_err(), "no state that S3 could compare");
+        assert!(
+            super::request(&[generation], BodyChecksum::Crc32c).is_err(),
+            "no state that S3 could compare"
+        );
     }
 
     #[test]

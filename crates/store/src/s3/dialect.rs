@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::S3;
 use super::address::is_directory;
-use super::write_conditions::Write;
-use crate::delete_many::DeletesMany;
+use super::write_conditions::ConditionalWrite;
+use crate::delete_many::BatchDeleteDialect;
 use crate::http_verbs::http_verbs;
 use crate::{
     AccessGrant, BucketSetting, Capabilities, Changing, FileAttributes, InventoryFormat, Operation,
@@ -72,10 +72,10 @@ http_verbs!(S3, CAPABILITIES, {
 
     fn keeps(&self, operation: Operation, condition: &Condition) -> bool {
         match operation {
-            Operation::Put => self.is_kept(Write::put(condition), condition),
-            Operation::Complete => self.is_kept(Write::Complete, condition),
-            Operation::Copy => self.is_kept(Write::Copy, condition),
-            Operation::Delete => self.is_kept(Write::Delete, condition),
+            Operation::Put => self.is_kept(ConditionalWrite::put(condition), condition),
+            Operation::Complete => self.is_kept(ConditionalWrite::Complete, condition),
+            Operation::Copy => self.is_kept(ConditionalWrite::Copy, condition),
+            Operation::Delete => self.is_kept(ConditionalWrite::Delete, condition),
             _ => condition.is_none(),
         }
     }

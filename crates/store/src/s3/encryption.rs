@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::encryption::{KeyHeaders, Keyed};
+use crate::encryption::{KeyHeaders, KeyUse};
 use crate::{CustomerKey, Encryption};
 
 const ALGORITHM: HeaderName = HeaderName::from_static("x-amz-server-side-encryption");
@@ -24,22 +24,22 @@ const OF_SOURCE: KeyHeaders = [
 ];
 
 /// Adds the request's encryption headers.
-pub(super) fn apply(headers: &mut HeaderMap, keyed: Keyed, encryption: &Encryption) {
+pub(super) fn apply(headers: &mut HeaderMap, key_use: KeyUse, encryption: &Encryption) {
     let Encryption { customer_key: own, source_customer_key: of_source, .. } = encryption;
-    match keyed {
-        Keyed::Nothing => {}
-        Keyed::Object => key(headers, OWN, own.as_ref()),
-        Keyed::Source => key(headers, OWN, of_source.as_ref()),
-        Keyed::New => {
+    match key_use {
+        KeyUse::Nothing => {}
+        KeyUse::Object => key(headers, OWN, own.as_ref()),
+        KeyUse::Source => key(headers, OWN, of_source.as_ref()),
+        KeyUse::New => {
             key(headers, OWN, own.as_ref());
             managed(headers, encryption);
         }
-        Keyed::Copy => {
+        KeyUse::Copy => {
             key(headers, OWN, own.as_ref());
             key(headers, OF_SOURCE, of_source.as_ref());
             managed(headers, encryption);
         }
-        Keyed::PartCopy => {
+        KeyUse::PartCopy => {
             key(headers, OWN, own.as_ref());
             key(headers, OF_SOURCE, of_source.as_ref());
         }
@@ -91,9 +91,9 @@ mod tests {
         }
     }
 
-    fn applied(keyed: Keyed, encryption: &Encryption) -> HeaderMap {
+    fn applied(key_use: KeyUse, encryption: &Encryption) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        apply(&mut headers, keyed, encryption);
+        apply(&mut headers, key_use, encryption);
         headers
     }
 
@@ -101,24 +101,24 @@ mod tests {
     fn each_request_says_the_key_of_what_it_touches() {
         let (one, two) =
             ("AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=", "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=");
-        for (keyed, own, of_source) in [
-            (Keyed::Nothing, None, None),
-            (Keyed::Object, Some(one), None),
-            (Keyed::Source, Some(two), None),
-            (Keyed::New, Some(one), None),
-            (Keyed::Copy, Some(one), Some(two)),
-            (Keyed::PartCopy, Some(one), Some(two)),
+        for (key_use, own, of_source) in [
+            (KeyUse::Nothing, None, None),
+            (KeyUse::Object, Some(one), None),
+            (KeyUse::Source, Some(two), None),
+            (KeyUse::New, Some(one), None),
+            (KeyUse::Copy, Some(one), Some(two)),
+            (KeyUse::PartCopy, Some(one), Some(two)),
         ] {
-            let headers = applied(keyed, &encryption());
+            let headers = applied(key_use, &encryption());
             let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-            assert_eq!((said(OWN[1]), said(OF_SOURCE[1])), (own, of_source), "{keyed:?}");
-            assert_eq!(headers.contains_key(OWN[2]), own.is_some(), "{keyed:?}");
+            assert_eq!((said(OWN[1]), said(OF_SOURCE[1])), (own, of_source), "{key_use:?}");
+            assert_eq!(headers.contains_key(OWN[2]), own.is_some(), "{key_use:?}");
         }
     }
 
     #[test]
     fn a_key_is_marked_as_a_secret() {
-        let headers = applied(Keyed::Object, &encryption());
+        let headers = applied(KeyUse::Object, &encryption());
         assert!(headers[OWN[1]].is_sensitive());
         assert!(!format!("{headers:?}").contains("AQEB"), "{headers:?}");
     }
@@ -131,10 +131,10 @@ mod tests {
             context: [("team".to_owned(), "a".to_owned())].into(),
             ..Encryption::default()
         };
-        let new = applied(Keyed::New, &dsse);
+        let new = applied(KeyUse::New, &dsse);
         assert_eq!(new[ALGORITHM], "aws:kms:dsse");
         assert_eq!(new[BUCKET_KEY], "false");
         assert_eq!(new[CONTEXT], "eyJ0ZWFtIjoiYSJ9");
-        assert!(applied(Keyed::Object, &dsse).is_empty() && applied(Keyed::PartCopy, &dsse).is_empty());
+        assert!(applied(KeyUse::Object, &dsse).is_empty() && applied(KeyUse::PartCopy, &dsse).is_empty());
     }
 }

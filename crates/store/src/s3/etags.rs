@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use laneway_lanes::{Body, Head, Origin};
+use laneway_lanes::{Body, Origin, ResponseHead};
 
 use crate::checksum::{PartsAlgorithm, md5_of_part};
 use crate::partition::Partition;
@@ -68,12 +68,12 @@ impl Etags {
     }
 
     /// Returns the function that reads the metadata in an answer's head.
-    pub(super) fn reader(&self) -> fn(&ObjectId, &Head) -> ObjectMeta {
+    pub(super) fn reader(&self) -> fn(&ObjectId, &ResponseHead) -> ObjectMeta {
         if self.are_opaque() { opaque } else { super::headers::meta }
     }
 }
 
-fn opaque(id: &ObjectId, head: &Head) -> ObjectMeta {
+fn opaque(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
     without_digests(super::headers::meta(id, head))
 }
 

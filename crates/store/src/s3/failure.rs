@@ -3,11 +3,11 @@
 use std::time::SystemTime;
 
 use http::{Method, StatusCode};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use crate::ErrorKind;
 use crate::error::CONFLICT;
-use crate::judge::{Failure, kind_of_status, names_a_digest, retry_after};
+use crate::judge::{ErrorResponse, kind_of_status, names_a_digest, retry_after};
 use crate::xml::{self, ErrorDocument};
 
 /// The message if a HEAD is answered with 400. The usual cause is expired credentials. The answer to a GET would
@@ -16,7 +16,7 @@ const SILENT_400: &str =
     "Bad Request, without details (a HEAD's answer has no body); the credentials have probably expired";
 
 /// Parses an unsuccessful answer to a request with this method.
-pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
+pub(super) fn read(method: &Method, head: &ResponseHead, body: &[u8]) -> ErrorResponse {
     let document = xml::error(body);
     let archive = document.as_ref().and_then(archive);
     let region = head.header("x-amz-bucket-region").map(str::to_owned);
@@ -30,7 +30,7 @@ pub(super) fn read(method: &Method, head: &Head, body: &[u8]) -> Failure {
         StatusCode::BAD_REQUEST if is_silent => SILENT_400.to_owned(),
         status => status.canonical_reason().unwrap_or_default().to_owned(),
     };
-    Failure {
+    ErrorResponse {
         status: head.status,
         code,
         message: archive.or(Some(message).filter(|message| !message.is_empty())).unwrap_or_else(reason),
@@ -56,7 +56,7 @@ const ARCHIVED: [&str; 2] = ["InvalidObjectState", "ObjectNotInActiveTierError"]
 
 /// Returns the error in the body of an answer with status 200. S3 sends the status before it has finished a copy or has
 /// completed an upload.
-pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
+pub(super) fn inside(head: &ResponseHead, body: &[u8]) -> Option<ErrorResponse> {
     let document = xml::error(body)?;
     let status = match document.code.as_str() {
         "SlowDown" | "ServiceUnavailable" => StatusCode::SERVICE_UNAVAILABLE,
@@ -69,11 +69,11 @@ pub(super) fn inside(head: &Head, body: &[u8]) -> Option<Failure> {
         }
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    Some(Failure { status, ..read(&Method::POST, head, body) })
+    Some(ErrorResponse { status, ..read(&Method::POST, head, body) })
 }
 
 /// Classifies a failure.
-pub(super) fn kind(failure: &Failure) -> ErrorKind {
+pub(super) fn kind(failure: &ErrorResponse) -> ErrorKind {
     match failure.code.as_deref() {
         Some(
             "SlowDown"
@@ -112,12 +112,12 @@ pub(super) fn kind(failure: &Failure) -> ErrorKind {
 }
 
 /// Returns whether the failure means that two conditional writes of one object ran at the same time.
-pub(super) fn is_conflict(failure: &Failure) -> bool {
+pub(super) fn is_conflict(failure: &ErrorResponse) -> bool {
     failure.code.as_deref() == Some(CONFLICT)
 }
 
 /// Returns whether the failure can mean that the bucket is in another region.
-pub(super) fn is_elsewhere(failure: &Failure) -> bool {
+pub(super) fn is_elsewhere(failure: &ErrorResponse) -> bool {
     is_certainly_elsewhere(failure)
         // A HEAD's answer has no body, so it can't name the reason.
         || (failure.status == StatusCode::BAD_REQUEST && failure.code.is_none())
@@ -125,7 +125,7 @@ pub(super) fn is_elsewhere(failure: &Failure) -> bool {
 
 /// Returns whether the failure proves that the bucket is in another region, even if it doesn't name that region. S3's
 /// errors for buckets in opt-in regions are like this.
-pub(super) fn is_certainly_elsewhere(failure: &Failure) -> bool {
+pub(super) fn is_certainly_elsewhere(failure: &ErrorResponse) -> bool {
     matches!(failure.status.as_u16(), 301 | 307 | 308)
         || matches!(
             failure.code.as_deref(),
@@ -134,7 +134,7 @@ pub(super) fn is_certainly_elsewhere(failure: &Failure) -> bool {
 }
 
 /// Returns whether the request may succeed with other credentials.
-pub(super) fn is_stale(failure: &Failure) -> bool {
+pub(super) fn is_stale(failure: &ErrorResponse) -> bool {
     match failure.code.as_deref() {
         Some("ExpiredToken" | "InvalidToken" | "TokenRefreshRequired") => true,
         Some(_) => false,
@@ -144,7 +144,7 @@ pub(super) fn is_stale(failure: &Failure) -> bool {
 
 /// Returns whether a signature was refused, or may have been refused, because of its time. The answer to a HEAD is a
 /// 403 without a reason.
-pub(super) fn may_be_skewed(failure: &Failure) -> bool {
+pub(super) fn may_be_skewed(failure: &ErrorResponse) -> bool {
     match failure.code.as_deref() {
         Some("RequestTimeTooSkewed" | "RequestExpired" | "RequestInTheFuture") => true,
         Some(_) => false,
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn head(status: u16) -> Head {
-        Head { status: StatusCode::from_u16(status).expect("a status"), headers: HeaderMap::new() }
+    fn head(status: u16) -> ResponseHead {
+        ResponseHead { status: StatusCode::from_u16(status).expect("a status"), headers: HeaderMap::new() }
     }
 
     #[test]

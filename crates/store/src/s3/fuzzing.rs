@@ -1,7 +1,7 @@
 //! Entry points for the fuzzers, which parse the input as the answers of an S3 server.
 
 use http::{Method, StatusCode};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::conditions::unquoted;
 use super::{delete_many, failure, headers, list, versions};
@@ -12,8 +12,8 @@ use crate::{List, ObjectId, ObjectMeta};
 /// Parses two pages of a listing: the input as it is, and a document with one key for each line of the input.
 pub fn s3_listing(input: &[u8]) {
     let list = List::new("b", "");
-    page_in_any_chunks(&list, input, || list::Arriving::new(false));
-    page_in_any_chunks(&list, input, versions::Arriving::default);
+    page_in_any_chunks(&list, input, || list::S3PageParser::new(false));
+    page_in_any_chunks(&list, input, versions::VersionsPageParser::default);
     let Ok(text) = std::str::from_utf8(input) else { return };
     let keys: Vec<&str> = text.lines().filter(|key| crate::encode::xml_text(key).is_some()).collect();
     let entry = |key: &&str| {
@@ -23,7 +23,7 @@ pub fn s3_listing(input: &[u8]) {
     };
     let entries: String = keys.iter().map(entry).collect();
     let document = format!("<ListBucketResult><IsTruncated>false</IsTruncated>{entries}</ListBucketResult>");
-    let found = page(&list, document.as_bytes(), 11, list::Arriving::new(false)).expect("a page");
+    let found = page(&list, document.as_bytes(), 11, list::S3PageParser::new(false)).expect("a page");
     let fields = |meta: ObjectMeta| (meta.id.key, meta.size, meta.etag.unwrap_or_default());
     let found: Vec<_> = found.objects.into_iter().map(fields).collect();
     // The entries must equal those that quick-xml reads from the whole document. White space around an element's text
@@ -57,7 +57,7 @@ pub fn s3_error(input: &[u8]) {
     let Some((status, body)) = input.split_first() else { return };
     let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
     for method in [Method::GET, Method::HEAD] {
-        let head = Head { status, headers: http::HeaderMap::new() };
+        let head = ResponseHead { status, headers: http::HeaderMap::new() };
         let read = failure::read(&method, &head, body);
         let _ = (failure::kind(&read), failure::is_elsewhere(&read), failure::is_stale(&read));
         let _ = (failure::may_be_skewed(&read), failure::is_conflict(&read), crate::judge::is_passing(&read));

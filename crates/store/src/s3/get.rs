@@ -6,8 +6,8 @@ use super::S3;
 use super::conditions::on_read;
 use super::head::object_target;
 use crate::delivery::Delivery;
-use crate::encode::Query;
-use crate::encryption::Keyed;
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, Operation, Unless, Version};
 
@@ -19,7 +19,7 @@ fn request(
     expected: Option<u64>,
     sums: bool,
 ) -> Result<Outgoing, String> {
-    let mut outgoing = Outgoing::new(Method::GET, object_target(id, &Query::new()));
+    let mut outgoing = Outgoing::new(Method::GET, object_target(id, &QueryString::new()));
     outgoing.expected = expected;
     match range {
         Some(range) => {
@@ -35,23 +35,23 @@ fn request(
 }
 
 impl S3 {
-    pub(crate) async fn download(&self, get: &Get<'_>, keyed: Keyed) -> Result<Got, Error> {
+    pub(crate) async fn download(&self, get: &Get<'_>, key_use: KeyUse) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let delivery = Delivery::new(self.etags.reader(), get);
-        let mut climb = self.checksums.reads.climb();
+        let mut attempt = self.checksums.reads.attempt();
         let sent = loop {
             let Get { id, version, unless, expected, .. } = *get;
-            let outgoing = request(id, version, get.range.as_ref(), unless, expected, climb.rung())
+            let outgoing = request(id, version, get.range.as_ref(), unless, expected, attempt.form())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
-                .keyed(keyed);
+                .key_use(key_use);
             match exchange.carry(&outgoing, Some(&delivery)).await {
                 // A request for a range doesn't request a checksum, so there is no simpler form to try.
-                Err(error) if get.range.is_none() && climb.descend(&error) => {}
+                Err(error) if get.range.is_none() && attempt.fall_back(&error) => {}
                 sent => break sent?,
             }
         };
         if get.range.is_none() {
-            climb.settle();
+            attempt.settle();
         }
         exchange.got(sent, &delivery)
     }

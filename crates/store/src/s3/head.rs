@@ -1,19 +1,19 @@
 //! `head`: reads an object's metadata.
 
 use http::Method;
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::S3;
 use super::conditions::on_read;
 use super::headers::meta;
 use crate::delivery::is_no_object;
-use crate::encode::{Query, path};
-use crate::encryption::Keyed;
+use crate::encode::{QueryString, path};
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, ObjectMeta, Operation, Unless, Version};
 
 /// Returns the target of an object or its version, relative to its bucket.
-pub(super) fn object_target(id: &ObjectId, query: &Query) -> String {
+pub(super) fn object_target(id: &ObjectId, query: &QueryString) -> String {
     let query = query.clone().and_some("versionId", id.version.as_deref());
     format!("/{}{query}", path(&id.key))
 }
@@ -24,7 +24,7 @@ fn request(
     unless: Option<&Unless>,
     sums: bool,
 ) -> Result<Outgoing, String> {
-    let outgoing = Outgoing::new(Method::HEAD, object_target(id, &Query::new()));
+    let outgoing = Outgoing::new(Method::HEAD, object_target(id, &QueryString::new()));
     let mode = sums.then_some("ENABLED");
     let outgoing = outgoing.header_some("x-amz-checksum-mode", mode).map_err(|e| e.to_string())?;
     on_read(outgoing, version, unless)
@@ -53,7 +53,7 @@ impl S3 {
     /// Returns an object's metadata. The request carries the customer's key of this store's own objects, if there is
     /// one.
     pub(crate) async fn head(&self, id: &ObjectId, version: Option<&Version>) -> Result<ObjectMeta, Error> {
-        self.head_as(id, version, None, Keyed::Object).await
+        self.head_as(id, version, None, KeyUse::Object).await
     }
 
     pub(crate) async fn head_as(
@@ -61,9 +61,9 @@ impl S3 {
         id: &ObjectId,
         version: Option<&Version>,
         unless: Option<&Unless>,
-        keyed: Keyed,
+        key_use: KeyUse,
     ) -> Result<ObjectMeta, Error> {
-        self.head_answer(id, version, unless, keyed).await.map(|(meta, _)| meta)
+        self.head_answer(id, version, unless, key_use).await.map(|(meta, _)| meta)
     }
 
     /// Returns an object's metadata and the answer's head. The head contains headers that [`ObjectMeta`] has no field
@@ -73,28 +73,28 @@ impl S3 {
         id: &ObjectId,
         version: Option<&Version>,
         unless: Option<&Unless>,
-        keyed: Keyed,
-    ) -> Result<(ObjectMeta, Head), Error> {
+        key_use: KeyUse,
+    ) -> Result<(ObjectMeta, ResponseHead), Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
-        let mut climb = self.checksums.reads.climb();
+        let mut attempt = self.checksums.reads.attempt();
         let sent = loop {
-            let outgoing = request(id, version, unless, climb.rung())
+            let outgoing = request(id, version, unless, attempt.form())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
-                .keyed(keyed);
+                .key_use(key_use);
             match exchange.send(&outgoing).await {
-                Err(error) if climb.descend(&error) => {}
+                Err(error) if attempt.fall_back(&error) => {}
                 // If KMS encrypts the object, its checksum can only be read with permission to use the key. So try
                 // again without the checksum.
-                Err(error) if error.is_permission() && climb.rung() => {
+                Err(error) if error.is_permission() && attempt.form() => {
                     let plain = request(id, version, unless, false)
                         .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
-                        .keyed(keyed);
+                        .key_use(key_use);
                     let sent = exchange.send(&plain).await;
                     break sent.map_err(|second| if second.is_permission() { error } else { second })?;
                 }
                 sent => {
                     let sent = sent?;
-                    climb.settle();
+                    attempt.settle();
                     break sent;
                 }
             }

@@ -1,19 +1,19 @@
 //! Reads an object's metadata from S3's headers, and writes the headers for a new object.
 
 use http::{HeaderName, HeaderValue};
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::conditions::unquoted;
 use super::etags::is_made_up;
 use super::tags;
 use crate::checksum::{PartsAlgorithm, decode_crc32c, decode_crc64, encode_crc32c, of_etag};
-use crate::exchange::{Outgoing, Unsendable};
+use crate::exchange::{Outgoing, UnsendableHeader};
 use crate::timestamp::{rfc3339, to_rfc3339};
 use crate::{Checksums, Composite, ObjectId, ObjectMeta, PutOptions, Retention, RetentionMode, Version};
 
 /// Returns the metadata in an answer's headers. The size is the `Content-Length`, so if the answer is a range the
 /// caller must replace it.
-pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
+pub(super) fn meta(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
     let mut meta = ObjectMeta::new(id.clone(), head.content_length().unwrap_or(0));
     meta.etag = head.header("etag").map(unquoted);
@@ -49,7 +49,7 @@ pub(super) fn meta(id: &ObjectId, head: &Head) -> ObjectMeta {
 }
 
 /// Adds the fields about encryption, tags, locks and archives.
-fn protection(meta: &mut ObjectMeta, head: &Head) {
+fn protection(meta: &mut ObjectMeta, head: &ResponseHead) {
     let text = |name: &str| head.header(name).map(str::to_owned);
     meta.encryption = match head.header("x-amz-server-side-encryption-customer-algorithm") {
         Some(algorithm) => Some(format!("customer {algorithm}")),
@@ -78,7 +78,7 @@ pub(super) fn is_archive(class: &str) -> bool {
 }
 
 /// Returns the checksums in the headers. Composite checksums are separate from checksums of the whole object.
-pub(super) fn checksums(head: &Head) -> Checksums {
+pub(super) fn checksums(head: &ResponseHead) -> Checksums {
     let is_composite =
         head.header("x-amz-checksum-type").is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
     let value = |algorithm: PartsAlgorithm| match algorithm {
@@ -114,13 +114,13 @@ pub(super) fn reported<'a>(
 
 /// Returns the MD5 in an ETag. The answer must come from S3, because the ETags of other web servers aren't MD5s. The
 /// object must not consist of several parts, and not be encrypted with a KMS key or a customer's key.
-pub(super) fn md5(head: &Head) -> Option<[u8; 16]> {
+pub(super) fn md5(head: &ResponseHead) -> Option<[u8; 16]> {
     md5_etag(head).and_then(hex_md5)
 }
 
 /// Returns the ETag without quotes if it is made of MD5s: on S3, outside directory buckets, and without a KMS or
 /// customer's key.
-fn md5_etag(head: &Head) -> Option<&str> {
+fn md5_etag(head: &ResponseHead) -> Option<&str> {
     let encrypted =
         head.header("x-amz-server-side-encryption").is_some_and(|kind| kind.starts_with("aws:kms"))
             || head.headers.contains_key("x-amz-server-side-encryption-customer-algorithm");
@@ -156,7 +156,7 @@ pub(super) fn describe(
     outgoing: Outgoing,
     options: &PutOptions,
     kms_key: Option<&str>,
-) -> Result<Outgoing, Unsendable> {
+) -> Result<Outgoing, UnsendableHeader> {
     let mut outgoing = outgoing
         .header_some("content-type", options.content_type.as_deref())?
         .header_some("content-encoding", options.content_encoding.as_deref())?
@@ -182,7 +182,7 @@ pub(super) fn describe(
         outgoing = outgoing.header("x-amz-object-lock-legal-hold", "ON")?;
     }
     for (name, value) in &options.metadata {
-        let unsendable = || Unsendable(format!("metadata {name:?}"));
+        let unsendable = || UnsendableHeader(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-amz-meta-{name}")).map_err(|_| unsendable())?;
         // The signature covers the value as text. A server could decode non-ASCII characters differently, so they
         // aren't sent.
@@ -194,7 +194,7 @@ pub(super) fn describe(
 
 /// Adds the CRC32C by which the server verifies the body. SDKs also send `x-amz-sdk-checksum-algorithm`. It adds no
 /// information, and some stores refuse it.
-pub(super) fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
+pub(super) fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, UnsendableHeader> {
     outgoing.header("x-amz-checksum-crc32c", &encode_crc32c(crc32c))
 }
 
@@ -212,7 +212,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
-        let head = Head { status: StatusCode::from_u16(status).expect("a status"), headers: map };
+        let head = ResponseHead { status: StatusCode::from_u16(status).expect("a status"), headers: map };
         meta(&ObjectId::new("b", "k"), &head)
     }
 

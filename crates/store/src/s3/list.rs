@@ -6,12 +6,12 @@ use serde::Deserialize;
 use super::S3;
 use super::address::is_directory;
 use super::conditions::unquoted;
-use super::restore_status::{self, Asking, RestoreStatus};
+use super::restore_status::{self, RestoreStatus, RestoreStatusSupport};
 use super::versions;
-use crate::encode::{Query, decode_listed};
+use crate::encode::{QueryString, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
-use crate::listing::arriving::{PAGE_ASSUMED, Reader, arrive};
-use crate::listing::cutter::{Cutter, Sought};
+use crate::listing::cutter::{Cutter, TextSearch};
+use crate::listing::page::{PAGE_ASSUMED, PageParser, fetch_page};
 use crate::listing::{ENTRIES_MAX, TOO_MANY, Tokens};
 use crate::timestamp::rfc3339;
 use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page, Version, xml};
@@ -64,8 +64,8 @@ fn request(list: &List, form: ListForm, asks_restores: bool) -> Outgoing {
         None => (form, list.start_after.as_deref().filter(|_| ordered)),
     };
     let query = match form {
-        ListForm::First => Query::new(),
-        ListForm::Second => Query::new().and("list-type", "2"),
+        ListForm::First => QueryString::new(),
+        ListForm::Second => QueryString::new().and("list-type", "2"),
     };
     let query = query
         // XML can't contain every key, but it can contain every percent-encoded key.
@@ -98,7 +98,7 @@ fn folder(prefix: &str) -> &str {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
-struct Answer {
+struct ListBucketResult {
     encoding_type: Option<String>,
     is_truncated: bool,
     next_continuation_token: Option<String>,
@@ -107,13 +107,13 @@ struct Answer {
     /// Only ListObjects returns it, and on AWS only if the request has a delimiter.
     next_marker: Option<String>,
     /// Entries that the cutter doesn't find, because their tags have a prefix or attributes.
-    contents: Vec<Content>,
+    contents: Vec<ListedObject>,
     common_prefixes: Vec<CommonPrefix>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Content {
+struct ListedObject {
     key: String,
     size: u64,
     #[serde(rename = "ETag")]
@@ -123,7 +123,7 @@ struct Content {
     restore_status: Option<RestoreStatus>,
 }
 
-impl Content {
+impl ListedObject {
     /// Parses one entry. An entry with a duplicate field is invalid.
     fn read(entry: &[u8]) -> Result<Self, String> {
         let (mut key, mut size, mut content, mut restore) = (None, None, Self::default(), None);
@@ -155,20 +155,20 @@ impl Content {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct CommonPrefix {
+pub(super) struct CommonPrefix {
     #[serde(default)]
-    prefix: String,
+    pub(super) prefix: String,
 }
 
 /// Parses an answer while it arrives.
-pub(super) struct Arriving {
+pub(super) struct S3PageParser {
     cutter: Cutter,
     /// `true` if the answer has declared that its keys are percent-encoded. MinIO declares it only at the end.
     encoded: bool,
-    says_encoded: Sought,
+    says_encoded: TextSearch,
     /// Entries that can't be passed on yet, because it isn't known if their keys are percent-encoded. They begin with
     /// the first key for which that makes a difference.
-    held: Vec<Content>,
+    held: Vec<ListedObject>,
     /// The last key.
     last: String,
     /// `true` if the answer contained entries beyond the requested end.
@@ -177,9 +177,9 @@ pub(super) struct Arriving {
     asked_restores: bool,
 }
 
-impl Arriving {
+impl S3PageParser {
     pub(super) fn new(asked_restores: bool) -> Self {
-        let (cutter, says_encoded) = (Cutter::xml("<Contents>", "</Contents>"), Sought::new(URL_ENCODED));
+        let (cutter, says_encoded) = (Cutter::xml("<Contents>", "</Contents>"), TextSearch::new(URL_ENCODED));
         Self {
             cutter,
             encoded: false,
@@ -198,7 +198,7 @@ impl Arriving {
         }
     }
 
-    fn meta(&mut self, list: &List, content: Content) -> Result<Option<ObjectMeta>, String> {
+    fn meta(&mut self, list: &List, content: ListedObject) -> Result<Option<ObjectMeta>, String> {
         let id = ObjectId::new(&list.bucket, self.name(content.key)?);
         self.last.clone_from(&id.key);
         if !is_inside(list, &id.key) {
@@ -215,7 +215,7 @@ impl Arriving {
     }
 }
 
-impl Reader for Arriving {
+impl PageParser for S3PageParser {
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
         let entries = self.cutter.take(bytes);
         self.encoded = self.says_encoded.has_come(self.cutter.rest());
@@ -226,7 +226,7 @@ impl Reader for Arriving {
             }
         }
         for entry in entries {
-            let content = Content::read(&entry)?;
+            let content = ListedObject::read(&entry)?;
             let is_doubtful = !self.held.is_empty() || content.key.contains(['%', '+']);
             match !self.encoded && is_doubtful {
                 true => self.held.push(content),
@@ -241,7 +241,7 @@ impl Reader for Arriving {
 
     fn end(mut self, list: &List) -> Result<Page, String> {
         let cutter = std::mem::replace(&mut self.cutter, Cutter::xml("", ""));
-        let answer: Answer = xml::answer(&cutter.into_rest(), &["ListBucketResult"])?;
+        let answer: ListBucketResult = xml::answer(&cutter.into_rest(), &["ListBucketResult"])?;
         if answer.contents.len() > ENTRIES_MAX {
             return Err(TOO_MANY.to_owned());
         }
@@ -272,7 +272,7 @@ impl Reader for Arriving {
     }
 }
 
-impl Arriving {
+impl S3PageParser {
     /// Returns the key after which the next page begins, if a truncated page has no token.
     fn end_of(&self, list: &List, page: &Page, marker: Option<String>) -> Result<String, String> {
         let behind_folder = page.prefixes.last().map(|prefix| format!("{prefix}{BEHIND_FOLDER}"));
@@ -303,22 +303,22 @@ fn is_inside(list: &List, key: &str) -> bool {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Owned {
+struct ListAllMyBucketsResult {
     #[serde(default)]
-    buckets: Buckets,
+    buckets: OwnedBuckets,
     continuation_token: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase")]
-struct Buckets {
+struct OwnedBuckets {
     #[serde(default)]
-    bucket: Vec<Bucket>,
+    bucket: Vec<OwnedBucket>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Bucket {
+struct OwnedBucket {
     name: String,
 }
 
@@ -334,7 +334,14 @@ impl S3 {
             return Err(exchange.error(ErrorKind::Unsupported, message));
         }
         if list.versions {
-            return arrive(&exchange, &versions::request(list), list, versions::Arriving::default, out).await;
+            return fetch_page(
+                &exchange,
+                &versions::request(list),
+                list,
+                versions::VersionsPageParser::default,
+                out,
+            )
+            .await;
         }
         let form = self.list_form.get().copied();
         let listed = self.list_in_form(&exchange, list, form.unwrap_or(ListForm::Second), &mut out).await;
@@ -379,12 +386,13 @@ impl S3 {
         let asks = tells && !is_directory(&list.bucket);
         if asks {
             let outgoing = request(list, form, true);
-            match arrive(exchange, &outgoing, list, || Arriving::new(true), &mut out).await {
-                Err(error) if Asking::may_be_why(&error) => {}
+            match fetch_page(exchange, &outgoing, list, || S3PageParser::new(true), &mut out).await {
+                Err(error) if RestoreStatusSupport::may_be_why(&error) => {}
                 listed => return listed,
             }
         }
-        let listed = arrive(exchange, &request(list, form, false), list, || Arriving::new(false), out).await;
+        let listed =
+            fetch_page(exchange, &request(list, form, false), list, || S3PageParser::new(false), out).await;
         listed.inspect(|_| {
             if asks {
                 self.restores.refused();
@@ -398,7 +406,7 @@ impl S3 {
         let mut token: Option<String> = None;
         let mut page = Some(BUCKETS_PAGE);
         loop {
-            let query = Query::new().and_some("continuation-token", token.as_deref());
+            let query = QueryString::new().and_some("continuation-token", token.as_deref());
             let query = query.and_some("max-buckets", page);
             let sent = match exchange.send(&Outgoing::new(Method::GET, query.to_string())).await {
                 // Other stores may refuse the parameter for pages of buckets, so try again without it.
@@ -413,7 +421,7 @@ impl S3 {
                 sent => sent?,
             };
             let roots = ["ListAllMyBucketsResult", "ListAllMyDirectoryBucketsResult"];
-            let answer: Owned = xml::answer(&sent.response.body, &roots)
+            let answer: ListAllMyBucketsResult = xml::answer(&sent.response.body, &roots)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of buckets: {e}")))?;
             names.extend(answer.buckets.bucket.into_iter().map(|bucket| bucket.name));
             token = tokens.next(answer.continuation_token).map_err(|e| exchange.nonsense(&sent, e))?;
@@ -430,8 +438,9 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_as_a_whole_document_would_be() {
-        let fields = |content: Result<Content, String>| {
-            let Content { key, size, etag, last_modified, storage_class, restore_status } = content.ok()?;
+        let fields = |content: Result<ListedObject, String>| {
+            let ListedObject { key, size, etag, last_modified, storage_class, restore_status } =
+                content.ok()?;
             Some((key, size, etag, last_modified, storage_class, restore_status))
         };
         for inner in [
@@ -452,13 +461,13 @@ mod tests {
             "<Key>k<Size>1</Size>",
         ] {
             let entry = format!("<Contents>{inner}</Contents>");
-            let read = fields(Content::read(entry.as_bytes()));
+            let read = fields(ListedObject::read(entry.as_bytes()));
             assert_eq!(read, fields(xml::read(entry.as_bytes())), "{entry}");
         }
     }
 
     fn page(list: &List, body: &[u8]) -> Result<Page, String> {
-        let mut arriving = Arriving::new(false);
+        let mut arriving = S3PageParser::new(false);
         let mut objects = Vec::new();
         for chunk in body.chunks(40) {
             objects.extend(arriving.take(list, chunk)?);
@@ -473,7 +482,7 @@ mod tests {
         let list = List::new("b", "");
         let keys = |objects: Vec<ObjectMeta>| objects.into_iter().map(|o| o.id.key).collect::<Vec<_>>();
         let entry = |key| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
-        let mut arriving = Arriving::new(false);
+        let mut arriving = S3PageParser::new(false);
         let begin = format!(
             "<ListBucketResult><IsTruncated>false</IsTruncated>{}{}{}",
             entry("a"),
@@ -576,8 +585,13 @@ mod tests {
     #[test]
     fn buckets_are_read() {
         let body = br#"<ListAllMyBucketsResult xmlns="x"><Owner><ID>1</ID></Owner><Buckets><Bucket><Name>a</Name></Bucket><Bucket><Name>b</Name></Bucket></Buckets></ListAllMyBucketsResult>"#;
-        let owned: Owned = xml::read(body).expect("an answer");
+        let owned: ListAllMyBucketsResult = xml::read(body).expect("an answer");
         assert_eq!(owned.buckets.bucket.iter().map(|b| b.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-        assert!(xml::read::<Owned>(b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>").is_ok());
+        assert!(
+            xml::read::<ListAllMyBucketsResult>(
+                b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"
+            )
+            .is_ok()
+        );
     }
 }

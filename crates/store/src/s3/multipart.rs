@@ -5,23 +5,23 @@
 use std::time::Duration;
 
 use http::Method;
-use laneway_lanes::{Body, Head};
+use laneway_lanes::{Body, ResponseHead};
 use serde::Deserialize;
 
 use super::S3;
 use super::address::is_directory;
-use super::checksum_support::{Ladder, demands_checksum};
+use super::checksum_support::{RequestForms, demands_checksum};
 use super::chosen_checksum::PartSha256s;
 use super::conditions::{on_write, unquoted};
 use super::head::object_target;
 use super::headers::{check_options, checked, checksums, describe, md5, reported};
-use super::write_conditions::Write;
+use super::write_conditions::ConditionalWrite;
 use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
-use crate::encode::Query;
-use crate::encryption::Keyed;
-use crate::exchange::{Exchange, Outgoing, Unsendable};
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
+use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
 use crate::multipart::{
-    self, BEGINNINGS_MAX, SpeaksMultipart, damaged, in_order, part_of, part_request, upload_id,
+    self, BEGINNINGS_MAX, MultipartDialect, damaged, in_order, part_of, part_request, upload_id,
 };
 use crate::reconcile::{compared, landed, unread};
 use crate::{
@@ -34,9 +34,10 @@ pub(super) fn begin_request(
     options: &PutOptions,
     kms_key: Option<&str>,
     wish: PartChecksums,
-) -> Result<Outgoing, Unsendable> {
-    let outgoing = describe(S3::about(Method::POST, id, &Query::new().and("uploads", "")), options, kms_key)?
-        .keyed(Keyed::New);
+) -> Result<Outgoing, UnsendableHeader> {
+    let outgoing =
+        describe(S3::about(Method::POST, id, &QueryString::new().and("uploads", "")), options, kms_key)?
+            .key_use(KeyUse::New);
     match wish {
         PartChecksums::FullObject => outgoing
             .header("x-amz-checksum-algorithm", "CRC32C")?
@@ -48,7 +49,7 @@ pub(super) fn begin_request(
 
 /// Returns the kind of checksum that the server will keep. The server's answer repeats those request headers that the
 /// server supports.
-fn granted(head: &Head) -> PartChecksums {
+fn granted(head: &ResponseHead) -> PartChecksums {
     let is =
         |name: &str, value: &str| head.header(name).is_some_and(|found| found.eq_ignore_ascii_case(value));
     if !is("x-amz-checksum-algorithm", "CRC32C") {
@@ -91,7 +92,7 @@ fn expected(upload: &Multipart, parts: &[Part], whole: &Checksums) -> Checksums 
 }
 
 #[derive(Deserialize)]
-struct Completed {
+struct CompleteMultipartUploadResult {
     #[serde(rename = "ETag")]
     etag: Option<String>,
     #[serde(rename = "ChecksumCRC32C")]
@@ -104,7 +105,7 @@ struct Completed {
     kind: Option<String>,
 }
 
-impl Completed {
+impl CompleteMultipartUploadResult {
     fn checksums(&self) -> Checksums {
         let is_composite = self.kind.as_deref().is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
         let value = |algorithm| match algorithm {
@@ -149,31 +150,31 @@ impl S3 {
             let request = begin_request(id, options, self.kms_key.as_deref(), PartChecksums::None);
             request.map_err(|e| exchange.unsendable(&e))
         };
-        // This request says nothing about checksums of parts, so it must not settle that ladder.
+        // This request says nothing about checksums of parts, so it must not settle those forms.
         self.begin_as(id, &self.checksums.chosen, build).await
     }
 
-    /// Begins an upload. `ladder` knows the checksums that the endpoint supports, and `build` makes the request for
+    /// Begins an upload. `forms` knows the checksums that the endpoint supports, and `build` makes the request for
     /// them.
     pub(super) async fn begin_as(
         &self,
         id: &ObjectId,
-        ladder: &Ladder<PartChecksums>,
+        forms: &RequestForms<PartChecksums>,
         build: impl Fn(PartChecksums) -> Result<Outgoing, Error>,
     ) -> Result<Multipart, Error> {
         let exchange = Exchange::object(self, Operation::Begin, id);
-        let mut climb = ladder.climb();
+        let mut attempt = forms.attempt();
         let (mut unreadable, mut attempts, mut elapsed) = (0, 0, Duration::ZERO);
         loop {
-            let outgoing = build(climb.rung())?;
+            let outgoing = build(attempt.form())?;
             let sent = match exchange.send(&outgoing).await {
                 Ok(sent) => sent,
-                Err(error) if climb.descend(&error) => continue,
+                Err(error) if attempt.fall_back(&error) => continue,
                 Err(error) => return Err(error),
             };
             let why = match upload_id(&sent.response.body) {
                 Ok(upload_id) => {
-                    climb.settle();
+                    attempt.settle();
                     let checksums = granted(&sent.response.head);
                     return Ok(Multipart { id: id.clone(), upload_id, checksums });
                 }
@@ -192,7 +193,7 @@ impl S3 {
     /// Returns the MD5 in a part's ETag, if the store returns no cheaper checksum of the part. In that case only the
     /// MD5 can prove that the part arrived unchanged. The ETag isn't an MD5 in a directory bucket, or if the part is
     /// encrypted with a KMS key or a customer's key.
-    fn md5_named(&self, upload: &Multipart, head: &Head) -> Option<[u8; 16]> {
+    fn md5_named(&self, upload: &Multipart, head: &ResponseHead) -> Option<[u8; 16]> {
         let is_opaque = self.kms_key.is_some()
             || self.encryption.customer_key.is_some()
             || is_directory(&upload.id.bucket)
@@ -212,12 +213,13 @@ impl S3 {
         let exchange = Exchange::object(self, Operation::Complete, &upload.id);
         let sha256s = Box::pin(self.part_sha256s(upload, parts)).await?;
         let sent = loop {
-            self.look_before(&exchange, Write::Complete, &upload.id, condition).await?;
-            let sendable = self.sendable(Write::Complete, condition);
+            self.look_before(&exchange, ConditionalWrite::Complete, &upload.id, condition).await?;
+            let sendable = self.sendable(ConditionalWrite::Complete, condition);
             let outgoing = complete_request(upload, parts, whole, &sha256s, sendable)
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
-                Err(error) if !sendable.is_none() && self.conditions.learn(Write::Complete, &error) => {}
+                Err(error)
+                    if !sendable.is_none() && self.conditions.learn(ConditionalWrite::Complete, &error) => {}
                 sent => break sent,
             }
         };
@@ -226,7 +228,10 @@ impl S3 {
         let head = || async { self.head(&upload.id, None).await.map(|meta| sha256s.prove(meta, whole)) };
         let meta = match sent {
             Ok(sent) => {
-                match xml::answer::<Completed>(&sent.response.body, &["CompleteMultipartUploadResult"]) {
+                match xml::answer::<CompleteMultipartUploadResult>(
+                    &sent.response.body,
+                    &["CompleteMultipartUploadResult"],
+                ) {
                     Ok(answer) => {
                         let mut meta = ObjectMeta::new(upload.id.clone(), size);
                         meta.etag = answer.etag.as_deref().map(unquoted);
@@ -255,30 +260,30 @@ impl S3 {
         }
         let meta = sha256s.prove(meta, whole);
         let written = compared(&exchange, meta, size, &sums)?;
-        self.look_after(&exchange, Write::Complete, condition, written).await
+        self.look_after(&exchange, ConditionalWrite::Complete, condition, written).await
     }
 }
 
-impl SpeaksMultipart for S3 {
+impl MultipartDialect for S3 {
     const NAMESPACE: &str = " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"";
 
     const REPEATS_CHECKSUMS: bool = true;
 
-    fn about(method: Method, id: &ObjectId, query: &Query) -> Outgoing {
+    fn about(method: Method, id: &ObjectId, query: &QueryString) -> Outgoing {
         Outgoing::new(method, object_target(id, query))
     }
 
-    fn about_all(_bucket: &str, query: &Query) -> Outgoing {
+    fn about_all(_bucket: &str, query: &QueryString) -> Outgoing {
         Outgoing::new(Method::GET, query.to_string())
     }
 
     const CHECKSUMS_UNTOLD: PartChecksums = PartChecksums::None;
 
-    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, Unsendable> {
+    fn checked(outgoing: Outgoing, crc32c: u32) -> Result<Outgoing, UnsendableHeader> {
         checked(outgoing, crc32c)
     }
 
-    fn crc32c_of(answer: &Head) -> Option<u32> {
+    fn crc32c_of(answer: &ResponseHead) -> Option<u32> {
         checksums(answer).crc32c
     }
 
@@ -347,7 +352,7 @@ mod tests {
             for (name, value) in headers {
                 map.insert(*name, HeaderValue::from_static(value));
             }
-            granted(&Head { status: StatusCode::OK, headers: map })
+            granted(&ResponseHead { status: StatusCode::OK, headers: map })
         };
         let algorithm = ("x-amz-checksum-algorithm", "CRC32C");
         assert_eq!(answer(&[algorithm, ("x-amz-checksum-type", "FULL_OBJECT")]), PartChecksums::FullObject);
@@ -385,7 +390,8 @@ mod tests {
 
     #[test]
     fn a_completed_uploads_checksum_is_of_the_kind_it_says() {
-        let read = |body: &[u8]| xml::read::<Completed>(body).expect("an answer").checksums();
+        let read =
+            |body: &[u8]| xml::read::<CompleteMultipartUploadResult>(body).expect("an answer").checksums();
         let body = b"<CompleteMultipartUploadResult><Location>l</Location><ETag>\"e-2\"</ETag><ChecksumCRC32C>4waSgw==</ChecksumCRC32C><ChecksumType>FULL_OBJECT</ChecksumType></CompleteMultipartUploadResult>";
         assert_eq!(read(body).crc32c, Some(0xe306_9283));
         let body = b"<CompleteMultipartUploadResult><ETag>\"e-2\"</ETag><ChecksumCRC32C>4waSgw==-2</ChecksumCRC32C></CompleteMultipartUploadResult>";

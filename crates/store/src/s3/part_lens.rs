@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::S3;
 use super::conditions::{on_read, unquoted};
 use super::head::object_target;
-use crate::encode::Query;
-use crate::encryption::Keyed;
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, Operation, Version, xml};
 
@@ -22,7 +22,7 @@ const ROOTS: [&str; 2] = ["GetObjectAttributesOutput", "GetObjectAttributesRespo
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Attributes {
+struct ObjectAttributes {
     #[serde(rename = "ETag")]
     etag: Option<String>,
     object_parts: Option<ObjectParts>,
@@ -52,13 +52,13 @@ impl S3 {
         id: &ObjectId,
         version: Option<&Version>,
         number: u32,
-        keyed: Keyed,
+        key_use: KeyUse,
     ) -> Result<Option<u64>, Error> {
         let exchange = Exchange::object(self, Operation::Head, id);
-        let query = Query::new().and("partNumber", &number.to_string());
+        let query = QueryString::new().and("partNumber", &number.to_string());
         let outgoing = on_read(Outgoing::new(Method::HEAD, object_target(id, &query)), version, None)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
-            .keyed(keyed);
+            .key_use(key_use);
         let sent = exchange.send(&outgoing).await?;
         let head = &sent.response.head;
         let is_part = head.status.as_u16() == 206 || head.headers.contains_key("x-amz-mp-parts-count");
@@ -71,7 +71,7 @@ impl S3 {
         &self,
         id: &ObjectId,
         version: Option<&Version>,
-        keyed: Keyed,
+        key_use: KeyUse,
     ) -> Result<Option<Vec<u64>>, Error> {
         if self.lacks_attributes.load(Ordering::Relaxed) {
             return Ok(None);
@@ -80,9 +80,9 @@ impl S3 {
         let mut lens = Vec::new();
         let mut marker = None;
         loop {
-            let outgoing = request(id, marker).map_err(|e| exchange.unsendable(&e))?.keyed(keyed);
+            let outgoing = request(id, marker).map_err(|e| exchange.unsendable(&e))?.key_use(key_use);
             let sent = exchange.send(&outgoing).await?;
-            let answer: Attributes = xml::answer(&sent.response.body, &ROOTS).map_err(|e| {
+            let answer: ObjectAttributes = xml::answer(&sent.response.body, &ROOTS).map_err(|e| {
                 // A store that doesn't know this request may answer it with the whole object. So never send it again.
                 self.lacks_attributes.store(true, Ordering::Relaxed);
                 exchange.nonsense(&sent, format!("the answer doesn't contain the object's attributes: {e}"))
@@ -112,8 +112,8 @@ impl S3 {
     }
 }
 
-fn request(id: &ObjectId, marker: Option<u32>) -> Result<Outgoing, crate::exchange::Unsendable> {
-    let query = Query::new().and("attributes", "");
+fn request(id: &ObjectId, marker: Option<u32>) -> Result<Outgoing, crate::exchange::UnsendableHeader> {
+    let query = QueryString::new().and("attributes", "");
     let marker = marker.map(|marker| marker.to_string());
     Outgoing::new(Method::GET, object_target(id, &query))
         .header("x-amz-object-attributes", "ETag,ObjectParts")?
@@ -136,7 +136,8 @@ mod tests {
             <MaxParts>1</MaxParts><NextPartNumberMarker>1</NextPartNumberMarker><PartNumberMarker>0</PartNumberMarker>\
             <Part><ChecksumCRC32>AAAAAA==</ChecksumCRC32><PartNumber>1</PartNumber><Size>5</Size></Part>\
             <PartsCount>2</PartsCount></ObjectParts></GetObjectAttributesResponse>";
-        let page = xml::answer::<Attributes>(body, &ROOTS).expect("attributes").object_parts.expect("parts");
+        let page =
+            xml::answer::<ObjectAttributes>(body, &ROOTS).expect("attributes").object_parts.expect("parts");
         assert!(page.is_truncated && page.next_part_number_marker == Some(1));
         assert_eq!((page.part[0].part_number, page.part[0].size), (1, 5));
     }

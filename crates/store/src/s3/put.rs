@@ -4,14 +4,14 @@ use http::Method;
 use laneway_lanes::Body;
 
 use super::S3;
-use super::checksum_support::Guard;
+use super::checksum_support::BodyChecksum;
 use super::conditions::on_write;
 use super::head::object_target;
 use super::headers::{check_options, checked, describe, meta};
-use super::write_conditions::Write;
+use super::write_conditions::ConditionalWrite;
 use crate::checksum::{encode_md5, md5_of};
-use crate::encode::Query;
-use crate::encryption::Keyed;
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{compared, landed, unread};
 use crate::{
@@ -22,18 +22,19 @@ fn request(
     id: &ObjectId,
     body: Body,
     sums: &Checksums,
-    guard: Guard,
+    guard: BodyChecksum,
     options: &PutOptions,
     condition: &Condition,
     kms_key: Option<&str>,
 ) -> Result<Outgoing, String> {
     check_options(options)?;
-    let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new())).keyed(Keyed::New);
+    let mut outgoing =
+        Outgoing::new(Method::PUT, object_target(id, &QueryString::new())).key_use(KeyUse::New);
     outgoing.body = body;
-    if let (Guard::Crc32c, Some(crc32c)) = (guard, sums.crc32c) {
+    if let (BodyChecksum::Crc32c, Some(crc32c)) = (guard, sums.crc32c) {
         outgoing = checked(outgoing, crc32c).map_err(|e| e.to_string())?;
     }
-    let md5 = sums.md5.filter(|_| guard != Guard::None);
+    let md5 = sums.md5.filter(|_| guard != BodyChecksum::None);
     let outgoing = outgoing
         .header_some("content-md5", md5.map(encode_md5).as_deref())
         .and_then(|outgoing| describe(outgoing, options, kms_key))
@@ -56,11 +57,11 @@ impl S3 {
             ChecksumAlgorithm::Crc32c => None,
             _ => Box::pin(self.chosen_digest(&exchange, &body, sums.crc32c)).await?,
         };
-        let mut climb = self.checksums.bodies.climb();
-        let write = Write::put(&options.condition);
+        let mut attempt = self.checksums.bodies.attempt();
+        let write = ConditionalWrite::put(&options.condition);
         let (sent, outgoing) = loop {
-            let guard = if digest.is_some() { Guard::None } else { climb.rung() };
-            if guard == Guard::Md5 && sums.md5.is_none() {
+            let guard = if digest.is_some() { BodyChecksum::None } else { attempt.form() };
+            if guard == BodyChecksum::Md5 && sums.md5.is_none() {
                 // The MD5 takes 30 ms for the largest single-request body. It is only computed for stores that support
                 // no faster checksum.
                 sums.md5 = md5_of(&body);
@@ -76,7 +77,7 @@ impl S3 {
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             match exchange.send(&outgoing).await {
                 Err(error) if !condition.is_none() && self.conditions.learn(write, &error) => {}
-                Err(error) if digest.is_none() && climb.descend(&error) => {}
+                Err(error) if digest.is_none() && attempt.fall_back(&error) => {}
                 sent => {
                     // Keep the request only if it may be sent again as a probe. Otherwise every put would keep its body
                     // in memory until the end.
@@ -98,7 +99,7 @@ impl S3 {
             }
             Ok(sent) => {
                 if digest.is_none() {
-                    climb.settle();
+                    attempt.settle();
                 }
                 let mut meta = meta(id, &sent.response.head);
                 // The answer's length and type are those of its empty body, and it doesn't repeat the metadata.
@@ -132,15 +133,15 @@ mod tests {
             request(&id, Body::from("123456789"), &sums, guard, &options, &options.condition, None)
                 .expect("a request")
         };
-        let request = guarded(Guard::Crc32c);
+        let request = guarded(BodyChecksum::Crc32c);
         assert_eq!(request.headers["x-amz-checksum-crc32c"], "4waSgw==");
         assert!(!request.headers.contains_key("x-amz-sdk-checksum-algorithm"), "the value says it");
         assert_eq!(request.headers["content-md5"], "AAAAAAAAAAAAAAAAAAAAAA==");
         assert_eq!(request.headers["if-none-match"], "*");
         assert_eq!(request.body.len(), 9);
-        let request = guarded(Guard::Md5);
+        let request = guarded(BodyChecksum::Md5);
         assert!(!request.headers.contains_key("x-amz-checksum-crc32c"));
         assert_eq!(request.headers["content-md5"], "AAAAAAAAAAAAAAAAAAAAAA==");
-        assert_eq!(guarded(Guard::None).headers.len(), 1, "the condition alone");
+        assert_eq!(guarded(BodyChecksum::None).headers.len(), 1, "the condition alone");
     }
 }

@@ -1,8 +1,15 @@
 //! The regions of buckets. Laneway assumes the configured region until the store reports another one, in an error or in
-//! answer to a lookup.
+//! answer to a lookup. HeadBucket's answer contains the region with any status
+//! (<https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html>).
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
+
+use http::Method;
+
+use super::S3;
+use crate::Operation;
+use crate::exchange::{Exchange, HttpDialect as _, Outgoing};
 
 /// S3's default region.
 const HOME: &str = "us-east-1";
@@ -14,13 +21,13 @@ pub(super) struct Regions {
     home: Arc<str>,
     /// `true` if the user configured `home`, and `false` if it is a guess.
     is_configured: bool,
-    buckets: RwLock<HashMap<String, Place>>,
+    buckets: RwLock<HashMap<String, BucketRegion>>,
     /// Locked during a lookup, so that concurrent requests look up a region only once.
     pub(super) asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Default, Debug)]
-struct Place {
+struct BucketRegion {
     region: Option<Arc<str>>,
     /// `true` if the store reported that the bucket is in another region, without naming it.
     is_lost: bool,
@@ -95,14 +102,51 @@ impl Regions {
         self.place(bucket).failures
     }
 
-    fn place(&self, bucket: &str) -> Place {
+    fn place(&self, bucket: &str) -> BucketRegion {
         let buckets = self.buckets.read().unwrap_or_else(|e| e.into_inner());
         buckets.get(bucket).cloned().unwrap_or_default()
     }
 
-    fn change(&self, bucket: &str, change: impl FnOnce(&mut Place)) {
+    fn change(&self, bucket: &str, change: impl FnOnce(&mut BucketRegion)) {
         let mut buckets = self.buckets.write().unwrap_or_else(|e| e.into_inner());
         change(buckets.entry(bucket.to_owned()).or_default());
+    }
+}
+
+impl S3 {
+    /// Returns the region of a bucket, for a request with or without a body. If the region is unknown and the request
+    /// has a body, it asks the store first, because a wrong guess would send the body twice.
+    pub(super) async fn region(&self, bucket: &str, has_body: bool) -> Arc<str> {
+        let must_ask = || self.regions.must_ask(bucket, self.address.has_regions(bucket), has_body);
+        if must_ask() {
+            let failures = self.regions.failures(bucket);
+            let _alone = self.regions.asking.lock().await;
+            // If a lookup fails, the requests that waited for it continue with the default region. Otherwise they would
+            // make one lookup after another.
+            if must_ask() && self.regions.failures(bucket) == failures {
+                match Box::pin(self.ask_for_region(bucket)).await {
+                    Some(region) => {
+                        tracing::debug!(bucket, region, "asked the store for a bucket's region");
+                        self.regions.asked(bucket, region.as_deref());
+                    }
+                    None => self.regions.unanswered(bucket),
+                }
+            }
+        }
+        self.regions.of(bucket)
+    }
+
+    /// Sends one HEAD without retries. If it fails, the request that needs the region will fail too and report the
+    /// error. Returns `None` if the store didn't answer or failed, and `Some(None)` if its answer doesn't contain the
+    /// region.
+    async fn ask_for_region(&self, bucket: &str) -> Option<Option<String>> {
+        let outgoing = Outgoing::new(Method::HEAD, "");
+        let outgoing = Exchange::bucket(self, Operation::Head, bucket).with_added_headers(&outgoing);
+        let (mut request, _) = self.signed(bucket, &self.regions.of(bucket), &outgoing, None).await.ok()?;
+        request.sent = Some(self.tally().class(Operation::Head, &outgoing.method));
+        let answer = self.lanes().exchange(request).await.ok()?;
+        let region = answer.head.header("x-amz-bucket-region").map(str::to_owned);
+        (region.is_some() || !answer.head.status.is_server_error()).then_some(region)
     }
 }
 

@@ -8,7 +8,7 @@ use laneway_lanes::Body;
 use super::S3;
 use super::head::object_target;
 use crate::checksum::{encode_md5, md5_of};
-use crate::encode::{Query, xml_text};
+use crate::encode::{QueryString, xml_text};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, Operation, Restoration, RestoreOptions};
 
@@ -26,7 +26,7 @@ fn request(id: &ObjectId, options: &RestoreOptions) -> Result<Outgoing, String> 
     let document = format!(
         "<RestoreRequest xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">{days}{tier}</RestoreRequest>"
     );
-    let mut outgoing = Outgoing::new(Method::POST, object_target(id, &Query::new().and("restore", "")));
+    let mut outgoing = Outgoing::new(Method::POST, object_target(id, &QueryString::new().and("restore", "")));
     outgoing.body = Body::from(Bytes::from(document));
     let md5 = md5_of(&outgoing.body).map(encode_md5);
     outgoing

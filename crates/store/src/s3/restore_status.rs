@@ -57,11 +57,11 @@ pub(super) fn apply(meta: &mut ObjectMeta, status: Option<RestoreStatus>, asked:
 
 /// Remembers if listings may request the restore status from this endpoint.
 #[derive(Debug, Default)]
-pub(super) struct Asking {
+pub(super) struct RestoreStatusSupport {
     refused: AtomicBool,
 }
 
-impl Asking {
+impl RestoreStatusSupport {
     pub(super) fn is_allowed(&self) -> bool {
         !self.refused.load(Ordering::Relaxed)
     }

@@ -10,12 +10,12 @@ use http::{HeaderMap, Method};
 use laneway_lanes::{Lanes, Request, Response};
 use serde::Deserialize;
 
-use super::signer::Signer;
+use super::signer::S3Signer;
 use super::{S3, encryption};
 use crate::credentials::new_number;
 use crate::exchange::{Exchange, HttpDialect, Outgoing};
-use crate::judge::Failure;
-use crate::requests::Tally;
+use crate::judge::ErrorResponse;
+use crate::requests::RequestTally;
 use crate::timestamp::rfc3339;
 use crate::{AccessKey, Error, ErrorKind, Operation, Provider, xml};
 
@@ -28,13 +28,13 @@ const USED_MIN: Duration = Duration::from_secs(30);
 
 /// The sessions of all directory buckets.
 #[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<HashMap<String, Arc<Slot>>>);
+pub(super) struct BucketSessions(Mutex<HashMap<String, Arc<SessionSlot>>>);
 
 /// The session of one bucket. The first request locks it and opens the session, and the other requests wait.
-type Slot = tokio::sync::Mutex<Option<Session>>;
+type SessionSlot = tokio::sync::Mutex<Option<BucketSession>>;
 
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct BucketSession {
     pub(super) key: Arc<AccessKey>,
     pub(super) number: u64,
     /// The time at which to replace the session. `ends` is the time at which it expires.
@@ -42,8 +42,8 @@ pub(super) struct Session {
     ends: Instant,
 }
 
-impl Sessions {
-    fn slot(&self, bucket: &str) -> Arc<Slot> {
+impl BucketSessions {
+    fn slot(&self, bucket: &str) -> Arc<SessionSlot> {
         let mut slots = self.0.lock().unwrap_or_else(|e| e.into_inner());
         Arc::clone(slots.entry(bucket.to_owned()).or_default())
     }
@@ -65,13 +65,13 @@ fn lifetime(until: Option<SystemTime>, now: SystemTime) -> (Duration, Duration) 
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
-    credentials: Credentials,
+struct CreateSessionResult {
+    credentials: SessionCredentials,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Credentials {
+struct SessionCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: String,
@@ -92,7 +92,7 @@ impl S3 {
     ///
     /// # Errors
     /// Returns the store's error if it doesn't open a session.
-    pub(super) async fn session(&self, bucket: &str) -> Result<Session, Error> {
+    pub(super) async fn session(&self, bucket: &str) -> Result<BucketSession, Error> {
         let slot = self.sessions.slot(bucket);
         let mut held = slot.lock().await;
         let now = Instant::now();
@@ -109,8 +109,8 @@ impl S3 {
         }
     }
 
-    async fn open_session(&self, bucket: &str) -> Result<Session, Error> {
-        let opening = Opening(self);
+    async fn open_session(&self, bucket: &str) -> Result<BucketSession, Error> {
+        let opening = SessionOpener(self);
         let exchange = Exchange::bucket(&opening, Operation::Session, bucket);
         // The request names no session mode, so the session has all permissions of the caller.
         let mut outgoing = Outgoing::new(Method::GET, "?session=");
@@ -120,7 +120,7 @@ impl S3 {
             let kind = error.kind();
             error.but(kind, message)
         })?;
-        let Answer { credentials } = xml::read(&sent.response.body)
+        let CreateSessionResult { credentials } = xml::read(&sent.response.body)
             // The answer contains secrets, and the parser's message might quote them, so it is dropped.
             .map_err(|_| {
                 exchange.nonsense(&sent, "the answer doesn't contain the credentials of a session")
@@ -130,7 +130,7 @@ impl S3 {
         let key = AccessKey::new(credentials.access_key_id, credentials.secret_access_key)
             .session_token(credentials.session_token);
         tracing::debug!(bucket, seconds = lasts.as_secs(), "opened a session of a directory bucket");
-        Ok(Session { key: Arc::new(key), number: new_number(), renewed: now + used, ends: now + lasts })
+        Ok(BucketSession { key: Arc::new(key), number: new_number(), renewed: now + used, ends: now + lasts })
     }
 
     /// Returns the encryption headers for the session's new objects. In a directory bucket, requests for single objects
@@ -148,9 +148,9 @@ impl S3 {
 }
 
 /// The store as it opens a session: it signs with the caller's own credentials, because there is no session yet.
-struct Opening<'a>(&'a S3);
+struct SessionOpener<'a>(&'a S3);
 
-impl HttpDialect for Opening<'_> {
+impl HttpDialect for SessionOpener<'_> {
     const PROVIDER: Provider = Provider::S3;
 
     const SERVICE: &'static str = "Amazon S3";
@@ -159,7 +159,7 @@ impl HttpDialect for Opening<'_> {
         self.0.lanes()
     }
 
-    fn tally(&self) -> &Tally {
+    fn tally(&self) -> &RequestTally {
         self.0.tally()
     }
 
@@ -171,21 +171,21 @@ impl HttpDialect for Opening<'_> {
         self.0.added_headers()
     }
 
-    type Signer = Signer;
+    type Signer = S3Signer;
 
-    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<(Request, Signer), Error> {
+    async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<(Request, S3Signer), Error> {
         self.0.signed(bucket, &self.0.regions.of(bucket), outgoing, None).await
     }
 
-    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<Failure> {
+    fn failure(&self, outgoing: &Outgoing, response: &Response) -> Option<ErrorResponse> {
         self.0.failure(outgoing, response)
     }
 
-    fn kind(&self, failure: &Failure) -> ErrorKind {
+    fn kind(&self, failure: &ErrorResponse) -> ErrorKind {
         self.0.kind(failure)
     }
 
-    fn learn(&self, _: &str, _: &Outgoing, failure: &Failure, credential: u64) -> bool {
+    fn learn(&self, _: &str, _: &Outgoing, failure: &ErrorResponse, credential: u64) -> bool {
         self.0.corrects_clock(failure)
             || (super::failure::is_stale(failure) && self.0.credentials.replaces(credential))
     }
@@ -212,7 +212,7 @@ mod tests {
         let body = b"<CreateSessionResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Credentials><SessionToken>t</SessionToken>\
                      <SecretAccessKey>s</SecretAccessKey><AccessKeyId>a</AccessKeyId><Expiration>2026-11-22T00:05:00Z</Expiration>\
                      </Credentials></CreateSessionResult>";
-        let Answer { credentials } = xml::read(body).expect("an answer");
+        let CreateSessionResult { credentials } = xml::read(body).expect("an answer");
         assert_eq!((credentials.access_key_id.as_str(), credentials.session_token.as_str()), ("a", "t"));
         assert!(rfc3339(&credentials.expiration).is_some());
     }

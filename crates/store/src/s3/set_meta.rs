@@ -5,16 +5,16 @@
 use std::time::SystemTime;
 
 use http::HeaderValue;
-use laneway_lanes::Head;
+use laneway_lanes::ResponseHead;
 
 use super::conditions::unquoted;
-use super::copy::{self, COPY_RESULTS, Copied};
+use super::copy::{self, COPY_RESULTS, CopyResult};
 use super::headers::check_options;
 use super::multipart::begin_request;
-use super::write_conditions::Write;
+use super::write_conditions::ConditionalWrite;
 use super::{CAPABILITIES, S3};
 use crate::checksum::Comparison;
-use crate::encryption::Keyed;
+use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{
     Changing, Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation,
@@ -36,7 +36,7 @@ impl Changing {
     /// refuses to set it again.
     fn of_head(
         id: &ObjectId,
-        (meta, head): (ObjectMeta, Head),
+        (meta, head): (ObjectMeta, ResponseHead),
         change: &MetaChange,
         now: SystemTime,
     ) -> Self {
@@ -113,7 +113,7 @@ impl Changing {
 
 impl S3 {
     pub(crate) async fn look_at_change(&self, id: &ObjectId, change: &MetaChange) -> Result<Changing, Error> {
-        let answer = self.head_answer(id, None, None, Keyed::Object).await;
+        let answer = self.head_answer(id, None, None, KeyUse::Object).await;
         let answer = answer.map_err(|e| e.within(Operation::SetMeta))?;
         Ok(Changing::of_head(id, answer, change, self.clock.at(SystemTime::now())))
     }
@@ -125,14 +125,14 @@ impl S3 {
         changing: &Changing,
         checked: bool,
     ) -> Result<Multipart, Error> {
-        // Without checksums, the request must not settle the ladder of parts.
-        let ladder = if checked { &self.checksums.parts } else { &self.checksums.chosen };
+        // Without checksums, the request must not settle the forms for parts.
+        let forms = if checked { &self.checksums.parts } else { &self.checksums.chosen };
         let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
-        let build = |rung| {
-            let request = changing.upload_request(self.kms_key.as_deref(), rung);
+        let build = |form| {
+            let request = changing.upload_request(self.kms_key.as_deref(), form);
             request.map_err(|e| exchange.error(ErrorKind::Invalid, e))
         };
-        self.begin_as(&changing.id, ladder, build).await.map_err(|e| e.within(Operation::SetMeta))
+        self.begin_as(&changing.id, forms, build).await.map_err(|e| e.within(Operation::SetMeta))
     }
 
     /// Reads the object after its upload was completed, and checks its metadata. `made` is the result of the
@@ -210,13 +210,13 @@ impl S3 {
             }
             sent => sent?,
         };
-        let copied: Copied = xml::answer(&sent.response.body, &COPY_RESULTS)
+        let copied: CopyResult = xml::answer(&sent.response.body, &COPY_RESULTS)
             .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a copy result: {e}")))?;
         let mut changed = ObjectMeta::new(id.clone(), changing.meta.size);
         changed.etag = copied.etag.as_deref().map(unquoted);
         changed.version = changed.etag.clone().map(Version::ETag);
         changed.metadata = Some(changing.options.metadata);
-        self.look_after(exchange, Write::Copy, &condition, changed).await
+        self.look_after(exchange, ConditionalWrite::Copy, &condition, changed).await
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
             .map(|(name, value)| (name.parse().expect("a name"), HeaderValue::from_static(value)))
             .into_iter()
             .collect();
-        let head = Head { status: StatusCode::OK, headers };
+        let head = ResponseHead { status: StatusCode::OK, headers };
         Changing::of_head(
             id,
             (meta(id, &head), head),

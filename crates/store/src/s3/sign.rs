@@ -2,11 +2,11 @@
 
 use std::time::SystemTime;
 
-use super::address::{Place, is_directory};
+use super::address::{RequestAddress, is_directory};
 use super::head::object_target;
 use super::{S3, encryption};
-use crate::encode::Query;
-use crate::encryption::Keyed;
+use crate::encode::QueryString;
+use crate::encryption::KeyUse;
 use crate::exchange::Exchange;
 use crate::presign::{as_text, ending};
 use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUrl};
@@ -29,7 +29,7 @@ impl S3 {
                 "a signed URL can't carry a customer's key; sign it without the key".to_owned(),
             ));
         }
-        let mut query = Query::new();
+        let mut query = QueryString::new();
         for (name, value) in options.own_query("X-Amz-").map_err(invalid)? {
             query = query.and(name, value);
         }
@@ -46,12 +46,12 @@ impl S3 {
                 })?;
                 encryption::with_kms_key(&mut headers, &key);
             }
-            encryption::apply(&mut headers, Keyed::New, &self.encryption);
+            encryption::apply(&mut headers, KeyUse::New, &self.encryption);
         }
         // The region must be known before signing. S3 would redirect a URL with the wrong region, but the signature is
         // valid for one region only.
         let region = self.region(&id.bucket, true).await;
-        let Place { origin, target, service, region } =
+        let RequestAddress { origin, target, service, region } =
             self.address.locate(&id.bucket, &region, &object_target(id, &query)).map_err(on)?;
         let session = match is_directory(&id.bucket) && !self.credentials.is_anonymous() {
             true => Some(self.session_until(&id.bucket).await.map_err(on)?),

@@ -8,21 +8,21 @@ use http::request::Parts;
 use laneway_lanes::Request;
 
 use super::clock::Clock;
-use super::session::Session;
+use super::session::BucketSession;
 use crate::Error;
-use crate::credentials::{Aws, Key};
-use crate::exchange::Sign;
+use crate::credentials::{AwsCredentials, Key};
+use crate::exchange::RequestSigner;
 
 /// Signs requests for one service in one region.
-pub(crate) struct Signer {
-    pub(super) credentials: Arc<Aws>,
+pub(crate) struct S3Signer {
+    pub(super) credentials: Arc<AwsCredentials>,
     pub(super) clock: Arc<Clock>,
     pub(super) service: &'static str,
     pub(super) region: String,
-    pub(super) session: Option<Session>,
+    pub(super) session: Option<BucketSession>,
 }
 
-impl Signer {
+impl S3Signer {
     /// Signs a request and returns the credential's number. Anonymous requests aren't changed.
     ///
     /// # Errors
@@ -39,16 +39,16 @@ impl Signer {
         let (scope, now) = ((&*self.region, self.service), self.clock.at(SystemTime::now()));
         match (&self.session, key) {
             (Some(session), _) => {
-                Aws::sign_by_session(&session.key, scope, now, request)?;
+                AwsCredentials::sign_by_session(&session.key, scope, now, request)?;
                 Ok(session.number)
             }
-            (None, Some(key)) => Aws::sign(key, scope, now, request),
+            (None, Some(key)) => AwsCredentials::sign(key, scope, now, request),
             (None, None) => Ok(0),
         }
     }
 }
 
-impl Sign for Signer {
+impl RequestSigner for S3Signer {
     fn sign_again(&self, request: &mut Request) {
         let key = self.credentials.held();
         if key.is_none() && self.session.is_none() {

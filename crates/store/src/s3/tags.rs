@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::S3;
 use super::head::object_target;
 use crate::checksum::{encode_md5, md5_of};
-use crate::encode::{Query, component, xml_text};
+use crate::encode::{QueryString, component, xml_text};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Error, ErrorKind, ObjectId, Operation, xml};
 
@@ -61,7 +61,8 @@ impl S3 {
     ) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         let unsendable = || exchange.error(ErrorKind::Invalid, "a tag holds control characters");
-        let mut outgoing = Outgoing::new(Method::PUT, object_target(id, &Query::new().and("tagging", "")));
+        let mut outgoing =
+            Outgoing::new(Method::PUT, object_target(id, &QueryString::new().and("tagging", "")));
         outgoing.body = Body::from(Bytes::from(document(tags).ok_or_else(unsendable)?));
         let md5 = md5_of(&outgoing.body).map(encode_md5);
         let outgoing = outgoing
@@ -73,7 +74,7 @@ impl S3 {
 
     pub(crate) async fn read_tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
         let exchange = Exchange::object(self, Operation::Tags, id);
-        let outgoing = Outgoing::new(Method::GET, object_target(id, &Query::new().and("tagging", "")));
+        let outgoing = Outgoing::new(Method::GET, object_target(id, &QueryString::new().and("tagging", "")));
         let sent = exchange.send(&outgoing).await?;
         let answer: Tagging = xml::answer(&sent.response.body, &["Tagging"])
             .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of tags: {e}")))?;

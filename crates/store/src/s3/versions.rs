@@ -6,9 +6,10 @@ use memchr::memmem::find;
 use serde::Deserialize;
 
 use super::conditions::unquoted;
-use crate::encode::{Query, decode_listed};
+use super::list::CommonPrefix;
+use crate::encode::{QueryString, decode_listed};
 use crate::exchange::Outgoing;
-use crate::listing::arriving::{PAGE_ASSUMED, Reader};
+use crate::listing::page::{PAGE_ASSUMED, PageParser};
 use crate::listing::{ENTRIES_MAX, TOO_MANY};
 use crate::timestamp::rfc3339;
 use crate::{List, ObjectId, ObjectMeta, Page, Version, xml};
@@ -23,7 +24,7 @@ pub(super) fn request(list: &List) -> Outgoing {
         Some((id, key)) => (Some(id).filter(|id| !id.is_empty()), Some(key)),
         None => (None, list.start_after.as_deref()),
     };
-    let query = Query::new()
+    let query = QueryString::new()
         .and("versions", "")
         .and("encoding-type", "url")
         .and_some("prefix", Some(list.prefix.as_str()).filter(|prefix| !prefix.is_empty()))
@@ -36,7 +37,7 @@ pub(super) fn request(list: &List) -> Outgoing {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
-struct Answer {
+struct ListVersionsResult {
     encoding_type: Option<String>,
     is_truncated: bool,
     next_key_marker: Option<String>,
@@ -46,14 +47,7 @@ struct Answer {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct CommonPrefix {
-    #[serde(default)]
-    prefix: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Entry {
+struct ListedVersion {
     key: String,
     version_id: String,
     #[serde(default)]
@@ -68,9 +62,9 @@ struct Entry {
 
 /// Collects the chunks of an answer, and parses it when it is complete.
 #[derive(Default)]
-pub(super) struct Arriving(Vec<u8>);
+pub(super) struct VersionsPageParser(Vec<u8>);
 
-impl Reader for Arriving {
+impl PageParser for VersionsPageParser {
     fn take(&mut self, _: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
         self.0.extend_from_slice(bytes);
         Ok(Vec::new())
@@ -81,7 +75,7 @@ impl Reader for Arriving {
         if entries.len() > ENTRIES_MAX {
             return Err(TOO_MANY.to_owned());
         }
-        let answer: Answer = xml::answer(&rest, &["ListVersionsResult"])?;
+        let answer: ListVersionsResult = xml::answer(&rest, &["ListVersionsResult"])?;
         let is_encoded = answer.encoding_type.as_deref() == Some("url");
         let name = |text: String| match is_encoded {
             true => decode_listed(&text).ok_or_else(|| format!("{text:?} isn't a key")),
@@ -91,7 +85,7 @@ impl Reader for Arriving {
         let mut page = Page::default();
         let mut is_beyond = false;
         for (entry, is_marker) in entries {
-            let entry: Entry = xml::read(entry)?;
+            let entry: ListedVersion = xml::read(entry)?;
             let id = ObjectId::new(&list.bucket, name(entry.key)?).at_version(entry.version_id.as_str());
             if !is_inside(&id.key) {
                 is_beyond = true;
@@ -156,7 +150,7 @@ mod tests {
 <CommonPrefixes><Prefix>p%C3%A9/</Prefix></CommonPrefixes></ListVersionsResult>"#;
 
     fn page(list: &List) -> Result<Page, String> {
-        let mut arriving = Arriving::default();
+        let mut arriving = VersionsPageParser::default();
         for half in ANSWER.as_bytes().chunks(100) {
             assert!(arriving.take(list, half)?.is_empty());
         }

@@ -8,14 +8,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use http::StatusCode;
-use laneway_lanes::{Head, Origin};
+use laneway_lanes::{Origin, ResponseHead};
 
 use crate::partition::Partition;
 use crate::{Condition, Error};
 
 /// A kind of write that can have a condition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Write {
+pub(super) enum ConditionalWrite {
     /// A put with the condition that the object doesn't exist.
     Put,
     /// A put with the condition that the object is in a given state. S3 introduced `If-None-Match` three months before
@@ -26,7 +26,7 @@ pub(super) enum Write {
     Delete,
 }
 
-impl Write {
+impl ConditionalWrite {
     pub(super) fn put(condition: &Condition) -> Self {
         match condition {
             Condition::Matches(_) => Self::PutOnto,
@@ -45,7 +45,7 @@ pub(super) const PROBE_BYTES_MAX: u64 = 1 << 20;
 /// The way in which a store treats the condition of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Treatment {
+pub(super) enum ConditionSupport {
     /// The store enforces the condition.
     Kept = 1,
     /// The store ignores the condition, or may ignore it.
@@ -57,7 +57,7 @@ pub(super) enum Treatment {
 /// The service behind an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-enum Service {
+enum ServiceKind {
     /// A service whose answers don't identify it.
     Unknown = 0,
     Amazon = 1,
@@ -76,7 +76,7 @@ enum Service {
     Embedded = 6,
 }
 
-impl Service {
+impl ServiceKind {
     /// Determines the service by its host.
     fn at(host: &str) -> Self {
         let host = host.to_ascii_lowercase();
@@ -90,7 +90,7 @@ impl Service {
     }
 
     /// Determines the service by an answer, which works through proxies and with custom host names.
-    fn in_answer(head: &Head) -> Self {
+    fn in_answer(head: &ResponseHead) -> Self {
         let server = head.header("server").unwrap_or_default();
         if server == "laneway" {
             Self::Embedded
@@ -110,14 +110,24 @@ impl Service {
             .unwrap_or(Self::Unknown)
     }
 
-    fn treatment(self, write: Write) -> Treatment {
+    fn treatment(self, write: ConditionalWrite) -> ConditionSupport {
         match (self, write) {
             (Self::Amazon | Self::Embedded, _)
-            | (Self::R2, Write::Put | Write::PutOnto | Write::Complete | Write::Copy)
-            | (Self::Minio, Write::Put | Write::PutOnto | Write::Complete) => Treatment::Kept,
+            | (
+                Self::R2,
+                ConditionalWrite::Put
+                | ConditionalWrite::PutOnto
+                | ConditionalWrite::Complete
+                | ConditionalWrite::Copy,
+            )
+            | (Self::Minio, ConditionalWrite::Put | ConditionalWrite::PutOnto | ConditionalWrite::Complete) => {
+                ConditionSupport::Kept
+            }
             // Most services have enforced the condition of a PutObject since 2024, but s3gw and Sia ignore it. A probe
             // finds out.
-            (Self::Google | Self::R2 | Self::Minio | Self::Unseen | Self::Unknown, _) => Treatment::Ignored,
+            (Self::Google | Self::R2 | Self::Minio | Self::Unseen | Self::Unknown, _) => {
+                ConditionSupport::Ignored
+            }
         }
     }
 }
@@ -134,9 +144,9 @@ pub(super) struct WriteConditions {
 }
 
 /// The right to probe the service. No other probe can begin until this value is dropped.
-pub(super) struct Probing<'a>(&'a AtomicBool);
+pub(super) struct ProbePermit<'a>(&'a AtomicBool);
 
-impl Drop for Probing<'_> {
+impl Drop for ProbePermit<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
@@ -145,7 +155,7 @@ impl Drop for Probing<'_> {
 impl WriteConditions {
     /// Returns the expectations for an endpoint. `None` means Amazon's own endpoints.
     pub(super) fn new(endpoint: Option<&Origin>) -> Self {
-        let service = endpoint.map_or(Service::Amazon, |origin| Service::at(&origin.host));
+        let service = endpoint.map_or(ServiceKind::Amazon, |origin| ServiceKind::at(&origin.host));
         Self {
             service: AtomicU8::new(service as u8),
             shown: Default::default(),
@@ -155,44 +165,44 @@ impl WriteConditions {
     }
 
     /// Records the service that an answer identifies.
-    pub(super) fn observe(&self, head: &Head) {
-        if matches!(self.service(), Service::Unseen | Service::Unknown) {
-            self.service.store(Service::in_answer(head) as u8, Ordering::Release);
+    pub(super) fn observe(&self, head: &ResponseHead) {
+        if matches!(self.service(), ServiceKind::Unseen | ServiceKind::Unknown) {
+            self.service.store(ServiceKind::in_answer(head) as u8, Ordering::Release);
         }
     }
 
-    pub(super) fn treatment(&self, write: Write) -> Treatment {
+    pub(super) fn treatment(&self, write: ConditionalWrite) -> ConditionSupport {
         match self.shown.get(write as usize).map(|shown| shown.load(Ordering::Acquire)) {
-            Some(1) => Treatment::Kept,
-            Some(2) => Treatment::Ignored,
-            Some(3) => Treatment::Refused,
+            Some(1) => ConditionSupport::Kept,
+            Some(2) => ConditionSupport::Ignored,
+            Some(3) => ConditionSupport::Refused,
             _ => self.service().treatment(write),
         }
     }
 
     /// Learns from the error of a conditional write. Returns true if the endpoint refused the condition itself, so that
     /// the write must be repeated without it.
-    pub(super) fn learn(&self, write: Write, error: &Error) -> bool {
+    pub(super) fn learn(&self, write: ConditionalWrite, error: &Error) -> bool {
         let treatment = match error {
-            _ if refuses_conditions(error) => Treatment::Refused,
+            _ if refuses_conditions(error) => ConditionSupport::Refused,
             // The status isn't enough, because some stores also answer 412 to a wrong checksum.
             _ if error.is_precondition() && error.status() == Some(StatusCode::PRECONDITION_FAILED) => {
-                Treatment::Kept
+                ConditionSupport::Kept
             }
             _ => return false,
         };
         if self.treatment(write) != treatment {
             self.show(write, treatment);
         }
-        treatment == Treatment::Refused
+        treatment == ConditionSupport::Refused
     }
 
     /// Records that the service carried out a write although its condition didn't hold.
-    pub(super) fn learn_ignored(&self, write: Write) {
-        self.show(write, Treatment::Ignored);
+    pub(super) fn learn_ignored(&self, write: ConditionalWrite) {
+        self.show(write, ConditionSupport::Ignored);
     }
 
-    fn show(&self, write: Write, treatment: Treatment) {
+    fn show(&self, write: ConditionalWrite, treatment: ConditionSupport) {
         if let Some(shown) = self.shown.get(write as usize) {
             shown.store(treatment as u8, Ordering::Release);
             tracing::info!(
@@ -205,33 +215,33 @@ impl WriteConditions {
 
     /// Returns the right to probe this kind of write, or `None` if a probe isn't needed or allowed now. The treatment
     /// must be unproven, no other probe may be running, and fewer than [`PROBES_MAX`] may have been made.
-    pub(super) fn probing(&self, write: Write) -> Option<Probing<'_>> {
+    pub(super) fn probing(&self, write: ConditionalWrite) -> Option<ProbePermit<'_>> {
         if !self.is_unproven(write) || self.is_probing.swap(true, Ordering::AcqRel) {
             return None;
         }
-        let probing = Probing(&self.is_probing);
+        let probing = ProbePermit(&self.is_probing);
         let count = self.probes.get(write as usize)?.fetch_add(1, Ordering::Relaxed);
         (count < PROBES_MAX).then_some(probing)
     }
 
     /// Returns true if the service is unknown and no answer has shown how it treats this kind of write.
-    pub(super) fn is_unproven(&self, write: Write) -> bool {
+    pub(super) fn is_unproven(&self, write: ConditionalWrite) -> bool {
         let is_shown = self.shown.get(write as usize).is_none_or(|shown| shown.load(Ordering::Acquire) != 0);
-        !is_shown && self.service() == Service::Unknown
+        !is_shown && self.service() == ServiceKind::Unknown
     }
 
     /// Returns true if the service is known to include the restore status in listings that request it.
     pub(super) fn lists_what_is_restored(&self) -> bool {
-        matches!(self.service(), Service::Amazon | Service::Embedded)
+        matches!(self.service(), ServiceKind::Amazon | ServiceKind::Embedded)
     }
 
     /// Returns true if the service accepts Cloudflare's header for a condition on a copy's destination.
     pub(super) fn has_headers_for_copies(&self) -> bool {
-        self.service() == Service::R2
+        self.service() == ServiceKind::R2
     }
 
-    fn service(&self) -> Service {
-        Service::of_number(self.service.load(Ordering::Acquire))
+    fn service(&self) -> ServiceKind {
+        ServiceKind::of_number(self.service.load(Ordering::Acquire))
     }
 }
 
@@ -262,8 +272,14 @@ mod tests {
 
     #[test]
     fn the_table_of_services() {
-        use Treatment::{Ignored, Kept};
-        let all = [Write::Put, Write::PutOnto, Write::Complete, Write::Copy, Write::Delete];
+        use ConditionSupport::{Ignored, Kept};
+        let all = [
+            ConditionalWrite::Put,
+            ConditionalWrite::PutOnto,
+            ConditionalWrite::Complete,
+            ConditionalWrite::Copy,
+            ConditionalWrite::Delete,
+        ];
         for (conditions, expected) in [
             (WriteConditions::new(None), [Kept; 5]),
             (at("https://s3.cn-north-1.amazonaws.com.cn"), [Kept; 5]),
@@ -280,51 +296,70 @@ mod tests {
     #[test]
     fn who_answers_is_told_by_its_headers() {
         for (name, value, delete, put) in [
-            ("server", "MinIO", Treatment::Ignored, Treatment::Kept),
-            ("server", "laneway", Treatment::Kept, Treatment::Kept),
-            ("server", "AmazonS3", Treatment::Ignored, Treatment::Ignored),
-            ("x-guploader-uploadid", "x", Treatment::Ignored, Treatment::Ignored),
-            ("server", "nginx", Treatment::Ignored, Treatment::Ignored),
+            ("server", "MinIO", ConditionSupport::Ignored, ConditionSupport::Kept),
+            ("server", "laneway", ConditionSupport::Kept, ConditionSupport::Kept),
+            ("server", "AmazonS3", ConditionSupport::Ignored, ConditionSupport::Ignored),
+            ("x-guploader-uploadid", "x", ConditionSupport::Ignored, ConditionSupport::Ignored),
+            ("server", "nginx", ConditionSupport::Ignored, ConditionSupport::Ignored),
         ] {
             let conditions = at("http://127.0.0.1:9000");
             let mut headers = HeaderMap::new();
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-            conditions.observe(&Head { status: StatusCode::OK, headers });
-            let seen = [Write::Delete, Write::Put, Write::PutOnto, Write::Complete];
+            conditions.observe(&ResponseHead { status: StatusCode::OK, headers });
+            let seen = [
+                ConditionalWrite::Delete,
+                ConditionalWrite::Put,
+                ConditionalWrite::PutOnto,
+                ConditionalWrite::Complete,
+            ];
             let seen = seen.map(|write| conditions.treatment(write));
             assert_eq!(seen, [delete, put, put, put], "{value}");
             let is_known = ["MinIO", "laneway", "x"].contains(&value);
-            assert_eq!(conditions.probing(Write::Put).is_none(), is_known, "{value}");
+            assert_eq!(conditions.probing(ConditionalWrite::Put).is_none(), is_known, "{value}");
         }
     }
 
     #[test]
     fn answers_show_what_becomes_of_a_condition() {
         let conditions = at("http://127.0.0.1:9000");
-        assert!(!conditions.learn(Write::Complete, &refused(412, ErrorKind::Precondition, "")));
-        assert_eq!(conditions.treatment(Write::Complete), Treatment::Kept);
-        assert!(!conditions.learn(Write::Delete, &refused(412, ErrorKind::Integrity, "crc32c differs")));
-        assert_eq!(conditions.treatment(Write::Delete), Treatment::Ignored, "that was about the bytes");
-        assert!(conditions.learn(Write::Put, &refused(501, ErrorKind::Unsupported, "")));
-        assert!(conditions.learn(Write::Delete, &refused(400, ErrorKind::Invalid, "If-Match is unknown")));
-        conditions.observe(&Head { status: StatusCode::OK, headers: HeaderMap::new() });
-        assert!(!conditions.learn(Write::Copy, &refused(400, ErrorKind::Invalid, "Bad Request")));
-        assert_eq!(conditions.treatment(Write::Put), Treatment::Refused);
-        assert_eq!(conditions.treatment(Write::Copy), Treatment::Ignored);
+        assert!(!conditions.learn(ConditionalWrite::Complete, &refused(412, ErrorKind::Precondition, "")));
+        assert_eq!(conditions.treatment(ConditionalWrite::Complete), ConditionSupport::Kept);
+        assert!(
+            !conditions
+                .learn(ConditionalWrite::Delete, &refused(412, ErrorKind::Integrity, "crc32c differs"))
+        );
+        assert_eq!(
+            conditions.treatment(ConditionalWrite::Delete),
+            ConditionSupport::Ignored,
+            "that was about the bytes"
+        );
+        assert!(conditions.learn(ConditionalWrite::Put, &refused(501, ErrorKind::Unsupported, "")));
+        assert!(
+            conditions
+                .learn(ConditionalWrite::Delete, &refused(400, ErrorKind::Invalid, "If-Match is unknown"))
+        );
+        conditions.observe(&ResponseHead { status: StatusCode::OK, headers: HeaderMap::new() });
+        assert!(!conditions.learn(ConditionalWrite::Copy, &refused(400, ErrorKind::Invalid, "Bad Request")));
+        assert_eq!(conditions.treatment(ConditionalWrite::Put), ConditionSupport::Refused);
+        assert_eq!(conditions.treatment(ConditionalWrite::Copy), ConditionSupport::Ignored);
     }
 
     #[test]
     fn a_service_is_probed_until_it_has_shown_its_treatment() {
         let probed = |conditions: &WriteConditions, write| conditions.probing(write).is_some();
         let conditions = at("http://127.0.0.1:9000");
-        assert!(!probed(&conditions, Write::Put), "no answer has arrived yet");
-        conditions.observe(&Head { status: StatusCode::OK, headers: HeaderMap::new() });
-        let probing = conditions.probing(Write::Put).expect("the first");
-        assert!(!probed(&conditions, Write::PutOnto), "one is under way");
+        assert!(!probed(&conditions, ConditionalWrite::Put), "no answer has arrived yet");
+        conditions.observe(&ResponseHead { status: StatusCode::OK, headers: HeaderMap::new() });
+        let probing = conditions.probing(ConditionalWrite::Put).expect("the first");
+        assert!(!probed(&conditions, ConditionalWrite::PutOnto), "one is under way");
         drop(probing);
-        assert_eq!([(); 3].map(|()| probed(&conditions, Write::Put)), [true, true, false], "it told nothing");
-        conditions.learn_ignored(Write::PutOnto);
-        assert!(!probed(&conditions, Write::PutOnto));
-        assert_eq!(conditions.treatment(Write::PutOnto), Treatment::Ignored);
+        assert_eq!(
+            [(); 3].map(|()| probed(&conditions, ConditionalWrite::Put)),
+            [true, true, false],
+            "it told nothing"
+        );
+        conditions.learn_ignored(ConditionalWrite::PutOnto);
+        assert!(!probed(&conditions, ConditionalWrite::PutOnto));
+        assert_eq!(conditions.treatment(ConditionalWrite::PutOnto), ConditionSupport::Ignored);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::aws_files::{AwsFiles, Chosen, FilesError, Profile};
+use crate::aws_files::{AwsFiles, FilesError, Profile, ProfileChoice};
 use crate::endpoint::Endpoint;
 use crate::{Error, ErrorKind, Operation, RequestChecksums, Settings};
 
@@ -20,7 +20,7 @@ pub(crate) fn completed(settings: &Settings) -> Result<Settings, Error> {
         Error::new(kind, Operation::Open, e.to_string())
     };
     let files = AwsFiles::load(&settings.environment).map_err(failed)?;
-    let chosen = Chosen::of(settings.profile.as_deref(), &settings.environment);
+    let chosen = ProfileChoice::of(settings.profile.as_deref(), &settings.environment);
     let profile = files.chosen(&chosen).map_err(failed)?;
     if let Some(path) = profile_ca_bundle(settings, &profile)
         && let Err(e) = std::fs::File::open(&path)
@@ -35,7 +35,7 @@ pub(crate) fn completed(settings: &Settings) -> Result<Settings, Error> {
 /// names another file. AWS files that can't be read are ignored here, because requests to S3 report them.
 pub(super) fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
     let files = AwsFiles::load(&settings.environment).ok()?;
-    let chosen = Chosen::of(settings.profile.as_deref(), &settings.environment);
+    let chosen = ProfileChoice::of(settings.profile.as_deref(), &settings.environment);
     let bundle = profile_ca_bundle(settings, &files.chosen(&chosen).ok()?)?;
     bundle.is_file().then_some(bundle)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use laneway::dialect::InMemory;
-use laneway_lanes::{Config, Lanes, Trust};
+use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::Habits;
 use laneway_store::{
     AccessKey, Body, Checksums, Deletion, Error, Get, Got, ObjectId, ObjectMeta, Provider, PutOptions,
@@ -99,7 +99,7 @@ const SCHEME: &str = "mem";
 
 fn in_memory(place: Place) -> World {
     let memory = InMemory::new(SCHEME).expect("a scheme").bucket(Endpoint::BUCKET);
-    let lanes = Lanes::start(Config::default()).expect("lanes");
+    let lanes = Lanes::start(LanesConfig::default()).expect("lanes");
     let store = Store::of(Arc::new(memory), lanes);
     World { store, bucket: Endpoint::BUCKET.to_owned(), prefix: String::new(), place }
 }
@@ -125,8 +125,8 @@ pub(crate) fn store_of(endpoint: &Endpoint, provider: Provider) -> Store {
         ..Settings::default()
     };
     let ca: Vec<PathBuf> = endpoint.ca_file().map(PathBuf::from).into_iter().collect();
-    let lanes =
-        Lanes::start(Config { trust: Trust { extra_ca_files: ca }, ..Config::default() }).expect("lanes");
+    let lanes = Lanes::start(LanesConfig { trust: Trust { extra_ca_files: ca }, ..LanesConfig::default() })
+        .expect("lanes");
     Store::new(provider, &settings, lanes).expect("a store")
 }
 
@@ -154,8 +154,8 @@ fn external(provider: Provider, place: Place) -> World {
         Provider::Gcs => settings.gcs_endpoint = Some(url),
         _ => settings.s3_endpoint = Some(url),
     }
-    let store =
-        Store::new(provider, &settings, Lanes::start(Config::from_env()).expect("lanes")).expect("a store");
+    let store = Store::new(provider, &settings, Lanes::start(LanesConfig::from_env()).expect("lanes"))
+        .expect("a store");
     let bucket = env::var("LANEWAY_CONFORMANCE_BUCKET").unwrap_or_else(|_| "conformance".to_owned());
     World { store, bucket, prefix: String::new(), place }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use bytes::Bytes;
-use laneway_lanes::{Config as LanesConfig, Lanes, Trust};
+use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::{Config, Habits, S3Config, Server, Tls, parse_fault};
 use laneway_store::{
     AccessKey, Body, BucketSetting, Checksums, Condition, Deletion, Environment, Error, ErrorKind, Get, List,

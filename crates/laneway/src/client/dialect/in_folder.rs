@@ -25,7 +25,7 @@ use crate::content::content_type;
 use crate::engine::files::FileThreads;
 use crate::engine::fork::PerProcess;
 use crate::local::folder::{CommitOptions, Folder, StagedFile, is_temporary_name};
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 
 /// The maximum number of entries on a page of a listing.
 const PAGE_MAX: u32 = 1000;
@@ -144,7 +144,7 @@ impl InFolder {
         if id.version.is_some() {
             return Err(self.error(ErrorKind::NotFound, operation, id, "a folder keeps no versions"));
         }
-        let name = Relative::new(id.key.strip_prefix('/').unwrap_or(&id.key).to_owned())
+        let name = RelativePath::new(id.key.strip_prefix('/').unwrap_or(&id.key).to_owned())
             .map_err(|why| self.error(ErrorKind::Invalid, operation, id, &why.to_string()))?;
         let first = name.as_str().split('/').next();
         if first == Some(UPLOADS) || name.as_str().split('/').any(is_temporary_name) {
@@ -489,7 +489,7 @@ impl From<crate::Error> for FileError {
 /// The file of an object.
 struct ObjectPlace {
     folder: PathBuf,
-    name: Relative,
+    name: RelativePath,
     id: ObjectId,
 }
 

@@ -48,14 +48,14 @@ impl Shift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
 
     #[test]
     fn the_short_way_comes_out_where_the_long_one_does() {
         let algorithms =
             [(CrcAlgorithm::Crc32Iscsi, 32), (CrcAlgorithm::Crc32IsoHdlc, 32), (CrcAlgorithm::Crc64Nvme, 64)];
         for (algorithm, bits) in algorithms {
-            let mut random = Random(7);
+            let mut random = RandomNumbers(7);
             for len in [CLAIM_LEN, CLAIM_LEN, CLAIM_LEN - 1, 0] {
                 for _ in 0..50 {
                     let mut crc = || (random.below(u64::MAX) << 33 ^ random.below(u64::MAX)) >> (64 - bits);

@@ -226,7 +226,7 @@ impl DownloadJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
 
     fn subject() -> DownloadSubject {
         DownloadSubject {
@@ -247,8 +247,8 @@ mod tests {
             .collect()
     }
 
-    fn some_claims(random: &mut Random) -> Vec<Claim> {
-        let claim = |random: &mut Random| Claim {
+    fn some_claims(random: &mut RandomNumbers) -> Vec<Claim> {
+        let claim = |random: &mut RandomNumbers| Claim {
             start: random.below(1 << 30),
             len: 1 + random.below(CLAIM_LEN) as u32,
             sum: random.below(u64::MAX),
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn what_was_claimed_is_read_back() {
         for seed in 0..200 {
-            let claims = some_claims(&mut Random(seed));
+            let claims = some_claims(&mut RandomNumbers(seed));
             let bytes = written(&subject(), &claims);
             assert_eq!(read(&bytes, &subject().header()), Some(claims), "seed {seed}");
         }
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_journal_of_anything_else_says_nothing() {
-        let bytes = written(&subject(), &some_claims(&mut Random(1)));
+        let bytes = written(&subject(), &some_claims(&mut RandomNumbers(1)));
         let others = [
             DownloadSubject { url: "gs://b/K".into(), ..subject() },
             DownloadSubject { url: "s3://b/k".into(), ..subject() },
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn records_of_an_older_journal_in_the_same_file_say_nothing() {
         let older = DownloadSubject { version: Version::Generation(6), ..subject() };
-        let claims = some_claims(&mut Random(2));
+        let claims = some_claims(&mut RandomNumbers(2));
         let mut bytes = subject().header();
         bytes.extend(&written(&older, &claims)[older.header().len()..]);
         assert_eq!(read(&bytes, &subject().header()), Some(Vec::new()));
@@ -299,7 +299,7 @@ mod tests {
     fn of_a_torn_or_damaged_journal_only_whole_records_are_believed() {
         let header = subject().header();
         for seed in 0..2_000 {
-            let mut random = Random(seed);
+            let mut random = RandomNumbers(seed);
             let claims = some_claims(&mut random);
             let mut bytes = written(&subject(), &claims);
             let records = bytes.len() - header.len();
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_hole_between_records_hides_none_of_them() {
-        let claims = some_claims(&mut Random(3));
+        let claims = some_claims(&mut RandomNumbers(3));
         let mut bytes = written(&subject(), &claims);
         let at = subject().header().len() + RECORD;
         bytes[at..at + RECORD].fill(0);

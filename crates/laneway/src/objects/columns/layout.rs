@@ -35,7 +35,7 @@ impl ColumnLayout {
         let (length, magic) = tail.split_at(TAIL - MAGIC.len());
         let length = u32::from_le_bytes(length.try_into().ok()?) as usize;
         let footer = rest.get(rest.len().checked_sub(length)?..).filter(|_| magic == MAGIC)?;
-        let groups = Thrift(footer).file()?;
+        let groups = ThriftReader(footer).file()?;
         let end = size.checked_sub((length + TAIL) as u64)?;
         let is_there = |chunk: &Range<u64>| chunk.start < chunk.end && chunk.end <= end;
         groups.iter().flatten().all(is_there).then_some(Self { groups })
@@ -43,9 +43,9 @@ impl ColumnLayout {
 }
 
 /// The bytes of a footer that are not yet parsed. The methods return `None` if the data is invalid.
-struct Thrift<'a>(&'a [u8]);
+struct ThriftReader<'a>(&'a [u8]);
 
-impl Thrift<'_> {
+impl ThriftReader<'_> {
     fn file(&mut self) -> Option<Vec<Vec<Range<u64>>>> {
         self.structs(4, Self::row_group)
     }

@@ -205,7 +205,7 @@ mod tests {
     use laneway_lanes::Protocol;
 
     use super::*;
-    use crate::plan::random::Random;
+    use crate::plan::random::RandomNumbers;
 
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
@@ -316,7 +316,7 @@ mod tests {
     }
 
     /// Ranges as callers ask for them: in any order, some twice, some overlapping, some empty or beyond the end.
-    fn asked(random: &mut Random, size: u64) -> Vec<Range<u64>> {
+    fn asked(random: &mut RandomNumbers, size: u64) -> Vec<Range<u64>> {
         let len_max = [KIB, 64 * KIB, 4 * MIB, 100 * MIB][random.below(4) as usize];
         let within = size.min([64 * KIB, 4 * MIB, GIB][random.below(3) as usize]).max(1);
         let mut asked: Vec<Range<u64>> = Vec::new();
@@ -336,7 +336,7 @@ mod tests {
     #[test]
     fn every_requested_byte_comes_once_within_the_bounds_of_cost() {
         for seed in 0..3_000 {
-            let mut random = Random(seed);
+            let mut random = RandomNumbers(seed);
             let size = random.below(2 * GIB);
             let known = (random.below(2) == 0).then_some(size);
             let path = PathEstimate {

@@ -39,7 +39,7 @@ pub(crate) struct StretchRest<'a> {
 
 /// A guess about the rest of a stretch.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Guess {
+pub(crate) struct StretchEstimate {
     /// The base-2 logarithm of the number of pages that are left, if the rest is as dense as the last pages.
     pub(crate) pages_log2: f64,
     /// The distance between the last two pages, divided by the distance that the keys within a page suggest.
@@ -74,9 +74,9 @@ struct Frame<'a> {
 }
 
 /// Guesses how many pages are left. Returns `None` if too few keys have arrived.
-pub(crate) fn guess(alphabet: &Alphabet, rest: StretchRest<'_>) -> Option<Guess> {
+pub(crate) fn guess(alphabet: &Alphabet, rest: StretchRest<'_>) -> Option<StretchEstimate> {
     let frame = Frame::new(alphabet, rest)?;
-    Some(Guess { pages_log2: frame.pages_log2()?, apart_log2: frame.apart_log2 })
+    Some(StretchEstimate { pages_log2: frame.pages_log2()?, apart_log2: frame.apart_log2 })
 }
 
 /// Returns keys at which to cut the rest, in order. Each of these keys lies after the last key that has

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
 use super::*;
-use crate::plan::random::Random;
+use crate::plan::random::RandomNumbers;
 
 const PAGE: usize = 100;
 const PAGE_TIME: Duration = Duration::from_millis(100);
@@ -79,9 +79,9 @@ fn list(
     listed: &ListingBounds,
     order: KeyOrder,
     seed: u64,
-    mut change: impl FnMut(&mut Store, &mut Random),
-) -> Result<Outcome, Disorder> {
-    let mut random = Random(seed);
+    mut change: impl FnMut(&mut Store, &mut RandomNumbers),
+) -> Result<Outcome, ListingFault> {
+    let mut random = RandomNumbers(seed);
     let mut keyspace = Keyspace::new(listed.clone(), order, true, !store.stops);
     let mut under_way: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
     let mut asks: HashMap<u64, PageRequest> = HashMap::new();
@@ -136,7 +136,7 @@ fn list(
     Ok(Outcome { entries, requests, turns, held_max })
 }
 
-fn unchanged(_: &mut Store, _: &mut Random) {}
+fn unchanged(_: &mut Store, _: &mut RandomNumbers) {}
 
 /// Returns the maximum number of requests that a listing of this many keys may take.
 fn bound(keys: usize) -> usize {
@@ -144,16 +144,16 @@ fn bound(keys: usize) -> usize {
     pages + 1 + (2 * pages).min(24) + pages / 4
 }
 
-fn text(random: &mut Random, alphabet: &[char], len: u64) -> String {
+fn text(random: &mut RandomNumbers, alphabet: &[char], len: u64) -> String {
     (0..len).map(|_| alphabet[random.below(alphabet.len() as u64) as usize]).collect()
 }
 
 /// Returns keys of a named shape.
-fn shaped(shape: &str, keys: usize, random: &mut Random) -> Vec<String> {
+fn shaped(shape: &str, keys: usize, random: &mut RandomNumbers) -> Vec<String> {
     let hex: Vec<char> = "0123456789abcdef".chars().collect();
     let letters: Vec<char> = ('a'..='z').collect();
     let n = keys as u64;
-    let one = |i: u64, random: &mut Random| match shape {
+    let one = |i: u64, random: &mut RandomNumbers| match shape {
         "numbered" => format!("k/{i:06}"),
         "parts" => format!("warehouse/db/table/part-{i:05}-7f3a1c.parquet"),
         "folders" => format!("d{}/f{:04}", i / 100, i % 100),
@@ -221,7 +221,7 @@ fn keys_of_every_shape_are_listed_once_and_for_few_requests_more() {
                 (false, KeyOrder::Arrival),
                 (true, KeyOrder::Arrival),
             ] {
-                let mut random = Random(seed);
+                let mut random = RandomNumbers(seed);
                 let mut store = Store::new(shaped(shape, keys, &mut random), stops);
                 let mut outcome =
                     list(&mut store, &ListingBounds::default(), order, seed, unchanged).unwrap();
@@ -265,7 +265,7 @@ fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
         ("any", 90.0, 60.0),
     ] {
         for seed in 1..4 {
-            let mut store = Store::new(shaped(shape, 30_000, &mut Random(seed)), false);
+            let mut store = Store::new(shaped(shape, 30_000, &mut RandomNumbers(seed)), false);
             for (order, turns) in [(KeyOrder::Keys, in_order), (KeyOrder::Arrival, as_they_arrive)] {
                 let outcome = list(&mut store, &ListingBounds::default(), order, seed, unchanged).unwrap();
                 assert!(outcome.turns <= turns, "{shape} {order:?}: {outcome:?}", outcome = outcome.turns);
@@ -276,11 +276,11 @@ fn a_long_listing_takes_a_part_of_the_time_that_it_takes_page_by_page() {
 
 #[test]
 fn few_pages_and_quick_ones_stay_one_chain() {
-    let mut store = Store::new(shaped("hex", 200, &mut Random(1)), false);
+    let mut store = Store::new(shaped("hex", 200, &mut RandomNumbers(1)), false);
     let outcome = list(&mut store, &ListingBounds::default(), KeyOrder::Keys, 1, unchanged).unwrap();
     assert_eq!(outcome.requests, 2);
     let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
-    let mut store = Store::new(shaped("hex", 2000, &mut Random(1)), false);
+    let mut store = Store::new(shaped("hex", 2000, &mut RandomNumbers(1)), false);
     store.page = 50;
     let mut requests = 0;
     while let Some(ask) = keyspace.ask() {
@@ -298,7 +298,7 @@ fn few_pages_and_quick_ones_stay_one_chain() {
 fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
     for shape in SHAPES {
         for seed in 0..6 {
-            let mut random = Random(seed);
+            let mut random = RandomNumbers(seed);
             let keys = shaped(shape, 6000, &mut random);
             let (stays, goes): (Vec<_>, Vec<_>) =
                 keys.into_iter().partition(|key| key.len() % 2 == 0 || key.ends_with('7'));
@@ -306,7 +306,7 @@ fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
                 shaped(shape, 500, &mut random).into_iter().map(|key| format!("{key}+")).collect();
             let mut store = Store::new(stays.iter().chain(&goes).cloned(), seed % 2 == 0);
             let order = if seed % 3 == 0 { KeyOrder::Arrival } else { KeyOrder::Keys };
-            let change = |store: &mut Store, random: &mut Random| {
+            let change = |store: &mut Store, random: &mut RandomNumbers| {
                 let (coming, going) =
                     (random.below(1 + comes.len() as u64), random.below(1 + goes.len() as u64));
                 if let Some(key) = goes.get(going as usize)
@@ -334,7 +334,7 @@ fn what_is_there_all_the_time_is_listed_once_in_a_bucket_that_changes() {
 #[test]
 fn what_is_rolled_up_is_told_once_however_the_level_is_cut() {
     for seed in 0..20 {
-        let mut random = Random(seed);
+        let mut random = RandomNumbers(seed);
         let hex: Vec<char> = "0123456789abcdef".chars().collect();
         let keys = (0..20_000).map(|i| match i % 3 {
             0 => format!("p/{}/{i}", text(&mut random, &hex, 3)),
@@ -361,7 +361,7 @@ fn what_is_rolled_up_is_told_once_however_the_level_is_cut() {
 #[test]
 fn bounds_of_the_caller_hold_for_every_stretch() {
     for seed in 0..20 {
-        let mut store = Store::new(shaped("hex", 8000, &mut Random(seed)), seed % 2 == 0);
+        let mut store = Store::new(shaped("hex", 8000, &mut RandomNumbers(seed)), seed % 2 == 0);
         let listed = ListingBounds {
             start_after: Some("2".into()),
             end_before: Some(["d", "zz", "2f"][seed as usize % 3].into()),
@@ -393,7 +393,7 @@ fn come(
     keyspace: &mut Keyspace,
     ask: &PageRequest,
     numbers: std::ops::Range<usize>,
-) -> Result<usize, Disorder> {
+) -> Result<usize, ListingFault> {
     let keys: Vec<_> = numbers.map(|n| format!("k/{n:04}")).collect();
     keyspace.came(ask.stretch, EntryKind::Objects, keys.iter().map(String::as_str))
 }
@@ -402,18 +402,18 @@ fn come(
 fn a_listing_out_of_order_is_an_error_that_names_the_key() {
     let (mut keyspace, ask) = begun();
     let repeated = come(&mut keyspace, &ask, 0..100).unwrap_err();
-    assert_eq!(repeated, Disorder::Backwards("k/0099".into(), "k/0000".into()));
+    assert_eq!(repeated, ListingFault::Backwards("k/0099".into(), "k/0000".into()));
     assert_eq!(repeated.key(), Some("k/0000"));
     let (mut keyspace, ask) = begun();
     let keys = ["k/0200", "k/0202", "k/0201"];
     let unsorted = keyspace.came(ask.stretch, EntryKind::Objects, keys.into_iter()).unwrap_err();
-    assert_eq!(unsorted, Disorder::Backwards("k/0202".into(), "k/0201".into()));
+    assert_eq!(unsorted, ListingFault::Backwards("k/0202".into(), "k/0201".into()));
     let (mut keyspace, ask) = begun();
     let twice = keyspace.came(ask.stretch, EntryKind::Objects, ["k/0200", "k/0200"].into_iter()).unwrap_err();
-    assert!(matches!(twice, Disorder::Backwards(..)));
+    assert!(matches!(twice, ListingFault::Backwards(..)));
     let (mut keyspace, ask) = begun();
     let outside = keyspace.came(ask.stretch, EntryKind::Objects, ["l/0200"].into_iter()).unwrap_err();
-    assert_eq!(outside, Disorder::Outside("l/0200".into()));
+    assert_eq!(outside, ListingFault::Outside("l/0200".into()));
 }
 
 #[test]
@@ -421,7 +421,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
     let (mut keyspace, ask) = begun();
     assert_eq!(
         keyspace.ended(ask.stretch, Some("t".into()), PAGE_TIME),
-        Err(Disorder::Repeated(Some("k/0099".into())))
+        Err(ListingFault::Repeated(Some("k/0099".into())))
     );
     // The store returns pages without keys, and a later page's token has come before.
     let (mut keyspace, mut ask) = begun();
@@ -433,7 +433,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
             ask = next;
         }
     }
-    assert!(matches!(ended, Err(Disorder::Repeated(_))));
+    assert!(matches!(ended, Err(ListingFault::Repeated(_))));
     // The store keeps returning pages without keys, each with a new token.
     let (mut keyspace, mut ask) = begun();
     let endless = (0..).find_map(|n| {
@@ -444,7 +444,7 @@ fn a_token_that_has_come_before_ends_the_listing_with_an_error() {
         }
         ended.err()
     });
-    assert!(matches!(endless, Some(Disorder::Endless(_))));
+    assert!(matches!(endless, Some(ListingFault::Endless(_))));
 }
 
 #[test]
@@ -476,13 +476,13 @@ fn a_store_that_ignores_cuts_is_listed_page_by_page() {
 fn keys_skipped_behind_an_ignored_cut_are_an_error() {
     let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
     let keys: Vec<String> = (0..200).chain(900_000..900_250).map(|n| format!("{n:06}")).collect();
-    let (mut entries, mut disorder) = (0, None);
+    let (mut entries, mut listing_fault) = (0, None);
     let ranges = |ask: &PageRequest| {
         let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
         let end = keys.len().min(from + PAGE);
         (from, from + (end - from) / 2, end)
     };
-    while disorder.is_none() && !keyspace.is_over() {
+    while listing_fault.is_none() && !keyspace.is_over() {
         let asked: Vec<PageRequest> = std::iter::from_fn(|| keyspace.ask()).collect();
         // The first halves of all pages arrive before any second half.
         let halves = asked.iter().map(|ask| (ask, false)).chain(asked.iter().map(|ask| (ask, true)));
@@ -499,13 +499,13 @@ fn keys_skipped_behind_an_ignored_cut_are_an_error() {
                 Ok(()) if is_second => keyspace.taken(ask.stretch),
                 Ok(()) => {}
                 Err(error) => {
-                    disorder = Some(error);
+                    listing_fault = Some(error);
                     break;
                 }
             }
         }
     }
-    assert!(disorder.is_some() || entries == keys.len(), "{entries} of {}", keys.len());
+    assert!(listing_fault.is_some() || entries == keys.len(), "{entries} of {}", keys.len());
 }
 
 #[test]
@@ -525,7 +525,7 @@ fn what_a_store_lists_in_no_order_is_one_chain() {
 fn a_store_that_slows_down_is_asked_for_fewer_pages_at_once() {
     let pages_at_once = |time: fn(u64) -> Duration| {
         let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
-        let store = Store::new(shaped("hex", 30_000, &mut Random(1)), false);
+        let store = Store::new(shaped("hex", 30_000, &mut RandomNumbers(1)), false);
         let mut asks = VecDeque::new();
         let mut most = 0;
         for turn in 0.. {
@@ -607,7 +607,7 @@ fn little_of_what_a_store_of_two_cores_sends_is_thrown_away() {
     // 50 full pages keep the store's two cores busy for 0.65 s. A client that knew the best keys for cuts
     // would list them in 0.67 s. Requesting one page after the other takes 2.3 s.
     let tenfold = (0..50_000).map(|i| format!("list/d{}/{:05}.txt", i / 5000, i % 5000)).collect();
-    let shapes = SHAPES.iter().map(|shape| (*shape, shaped(shape, 50_000, &mut Random(1))));
+    let shapes = SHAPES.iter().map(|shape| (*shape, shaped(shape, 50_000, &mut RandomNumbers(1))));
     for (shape, keys) in shapes.chain([("tenfold", tenfold)]) {
         let mut store = Store::new(keys, false);
         store.page = 1000;

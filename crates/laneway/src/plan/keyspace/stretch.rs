@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::cuts::common;
-use super::disorder::{Disorder, EMPTY_PAGES_MAX};
+use super::listing_fault::{EMPTY_PAGES_MAX, ListingFault};
 use super::{ListingBounds, PageRequest};
 
 /// If a stretch probably has less than this many pages left, Laneway requests only the guessed number of keys
@@ -182,7 +182,12 @@ impl Stretch {
     }
 
     /// Checks that a key can follow the keys that have already arrived.
-    pub(super) fn check(&self, listed: &ListingBounds, kind: EntryKind, key: &str) -> Result<(), Disorder> {
+    pub(super) fn check(
+        &self,
+        listed: &ListingBounds,
+        kind: EntryKind,
+        key: &str,
+    ) -> Result<(), ListingFault> {
         let before = match kind {
             EntryKind::Objects => &self.page.last_object,
             EntryKind::Prefixes => &self.page.last_prefix,
@@ -194,9 +199,9 @@ impl Stretch {
             Some(before)
                 if key <= before && !(kind == EntryKind::Prefixes && self.is_start_inside(before, key)) =>
             {
-                Err(Disorder::Backwards(before.to_owned(), key.to_owned()))
+                Err(ListingFault::Backwards(before.to_owned(), key.to_owned()))
             }
-            _ if !key.starts_with(&listed.prefix) => Err(Disorder::Outside(key.to_owned())),
+            _ if !key.starts_with(&listed.prefix) => Err(ListingFault::Outside(key.to_owned())),
             _ => Ok(()),
         }
     }
@@ -208,7 +213,7 @@ impl Stretch {
 
     /// Ends a page. In a listing without order, only new tokens show progress, because keys can arrive in any
     /// order.
-    pub(super) fn end_page(&mut self, next: Option<String>, is_sorted: bool) -> Result<(), Disorder> {
+    pub(super) fn end_page(&mut self, next: Option<String>, is_sorted: bool) -> Result<(), ListingFault> {
         self.is_asked = false;
         let page = std::mem::take(&mut self.page);
         let is_empty = page.entries == 0;
@@ -232,12 +237,12 @@ impl Stretch {
         }
         self.empty_pages += usize::from(is_empty);
         if self.empty_pages > EMPTY_PAGES_MAX {
-            return Err(Disorder::Endless(self.last.clone()));
+            return Err(ListingFault::Endless(self.last.clone()));
         }
         if let Some(token) = &next
             && (!self.tokens.insert(token.clone()) || self.token.as_ref() == Some(token))
         {
-            return Err(Disorder::Repeated(self.last.clone()));
+            return Err(ListingFault::Repeated(self.last.clone()));
         }
         self.token = next;
         self.asked = page.asked;

@@ -17,7 +17,7 @@ use super::{CopyEnds, CopyItem, tags};
 use crate::Error;
 use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
 use crate::event::Verified;
-use crate::job::pump::{Cancelled, ITEM_COST, Units};
+use crate::job::pump::{CancelledJob, ITEM_COST, Units};
 use crate::job::running::{JobState, TransferOutcome};
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
@@ -36,7 +36,7 @@ pub(super) async fn send(
     job: &Arc<JobState>,
     ends: &CopyEnds,
     item: CopyItem,
-) -> Result<(), Cancelled> {
+) -> Result<(), CancelledJob> {
     let size = item.from.meta.as_ref().map(|meta| meta.size);
     let run = counted(copy_one(Arc::clone(job), ends.clone(), item));
     match size {

@@ -6,7 +6,7 @@ use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, Provider};
 
 use super::{CopyEnds, CopyItem, across, folder, within};
-use crate::job::pump::{Cancelled, ItemGroup};
+use crate::job::pump::{CancelledJob, ItemGroup};
 use crate::job::running::JobState;
 use crate::job::search::{HeadOutcome, Prefix, Search, asked};
 use crate::listing::ListingSource;
@@ -123,7 +123,7 @@ impl<'a> CopySearch<'a> {
         ends: &CopyEnds,
         found: &mut ItemGroup<CopyItem>,
         tree: Option<&str>,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let begin = |job: &JobState, item: &CopyItem| (ends.begin(job, item), item.size());
         let found = found.take();
         let items = self.search.unless_existing(&ends.to, found, tree, |item| &item.to, begin).await?;

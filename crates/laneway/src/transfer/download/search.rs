@@ -12,14 +12,14 @@ use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 use super::{DownloadItem, fetch_one, in_order, small};
 use crate::event::Verified;
 use crate::job::existing::EXISTS;
-use crate::job::pump::{Cancelled, ITEM_COST, ItemGroup};
+use crate::job::pump::{CancelledJob, ITEM_COST, ItemGroup};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::job::search::{HeadOutcome, Search, asked};
 use crate::listing::{ListingSource, SourceObject};
 use crate::local::folder::{FilePlace, Folder, LocalDestination, is_directory, is_stream};
 use crate::location::mapping::tree_prefix;
 use crate::location::names::{FOLDED, TakenNames};
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::transfer::moved;
@@ -127,7 +127,7 @@ impl<'a> DownloadSearch<'a> {
         object: SourceObject,
         is_listed: bool,
         group: &mut ItemGroup<DownloadItem>,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let SourceObject { id, meta, name, in_tree, line } = object;
         let size = meta.as_ref().map(|meta| meta.size);
         let folder = match &self.to {
@@ -153,7 +153,7 @@ impl<'a> DownloadSearch<'a> {
             return self.marker(store, folder, (&id, version), below).await;
         }
         let source = || url(store.provider(), &id);
-        let relative = match Relative::new(below) {
+        let relative = match RelativePath::new(below) {
             Ok(relative) => relative,
             Err(e) => return self.refuse(source(), e.to_string()).await,
         };
@@ -174,7 +174,7 @@ impl<'a> DownloadSearch<'a> {
         item: DownloadItem,
         size: Option<u64>,
         group: &mut ItemGroup<DownloadItem>,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let Search { job, request, units, .. } = &*self.search;
         // The size of a decompressed file differs from the size of its object.
         let is_there = |place: &FilePlace| place.holds(size) || (request.decompress && place.exists());
@@ -216,7 +216,7 @@ impl<'a> DownloadSearch<'a> {
         id: ObjectId,
         meta: Option<Box<ObjectMeta>>,
         is_listed: bool,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let source = url(store.provider(), &id);
         let size = meta.as_ref().map(|meta| meta.size);
         let output: (String, Box<dyn Write + Send>) = match &self.to {
@@ -279,10 +279,10 @@ impl<'a> DownloadSearch<'a> {
         folder: Arc<Folder>,
         (id, version): (&ObjectId, Option<Version>),
         below: String,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let source = url(store.provider(), id);
         if !below.is_empty()
-            && let Err(e) = Relative::new(below.clone())
+            && let Err(e) = RelativePath::new(below.clone())
         {
             return self.refuse(source, e.to_string()).await;
         }
@@ -308,7 +308,7 @@ impl<'a> DownloadSearch<'a> {
         Ok(())
     }
 
-    async fn refuse(&self, source: String, why: String) -> Result<(), Cancelled> {
+    async fn refuse(&self, source: String, why: String) -> Result<(), CancelledJob> {
         let error = Error::refused(&source, why);
         self.search.fail(Op::Download, source, error).await;
         Ok(())
@@ -319,7 +319,7 @@ impl<'a> DownloadSearch<'a> {
         &self,
         store: &Store,
         group: &mut ItemGroup<DownloadItem>,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         group.send(units, |items| small::fetch_group(job, request, store, items)).await

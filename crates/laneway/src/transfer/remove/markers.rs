@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use crate::job::pump::Cancelled;
+use crate::job::pump::CancelledJob;
 use crate::listing::SourceObject;
 
 /// The number of markers that may wait in memory. At this number, Laneway removes the markers of all keys
@@ -112,13 +112,13 @@ impl Markers {
     pub(super) async fn settled(
         &mut self,
         is_all: bool,
-    ) -> Result<(Vec<SourceObject>, Vec<SourceObject>), Cancelled> {
+    ) -> Result<(Vec<SourceObject>, Vec<SourceObject>), CancelledJob> {
         let (begun, mut ended) = std::mem::replace(&mut self.under_way, mpsc::channel(1));
         drop(begun);
         // Nothing is ever sent on this channel. The channel closes when the last batch ends.
         while ended.recv().await.is_some() {}
         if self.below.batches.load(Ordering::Acquire) > 0 {
-            return Err(Cancelled);
+            return Err(CancelledJob);
         }
         let last = &self.last;
         let (settled, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)

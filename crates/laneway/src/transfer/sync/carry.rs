@@ -9,12 +9,12 @@ use laneway_store::{ObjectId, Store};
 use super::compare::ComparisonMethod;
 use super::content::{ContentSource, IncomparableCount, is_of_time, is_same};
 use super::side::{EntryPlace, SideEntry};
-use crate::job::pump::{Cancelled, ITEM_COST, ItemGroup, Units};
+use crate::job::pump::{CancelledJob, ITEM_COST, ItemGroup, Units};
 use crate::job::running::{ActiveItem, JobState};
 use crate::job::search::{Prefix, Search};
 use crate::listing::{SourceObject, folder_prefix};
 use crate::local::folder::Folder;
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 use crate::location::url;
 use crate::transfer::copy::{self, CopyEnds, CopySearch};
 use crate::transfer::download::{self, DownloadSearch};
@@ -120,7 +120,7 @@ impl<'a> Carrier<'a> {
     ///
     /// # Errors
     /// Never fails. The method returns a result only to have the same type as [`copy`](Self::copy).
-    pub(super) async fn plan(&self, job: &JobState, entry: SideEntry) -> Result<(), Cancelled> {
+    pub(super) async fn plan(&self, job: &JobState, entry: SideEntry) -> Result<(), CancelledJob> {
         job.progress.found(1, entry.facts.size);
         job.planned(self.begin(job, &entry), entry.facts.size).await;
         Ok(())
@@ -130,7 +130,7 @@ impl<'a> Carrier<'a> {
     ///
     /// # Errors
     /// If the job was cancelled.
-    pub(super) async fn copy(&mut self, entry: SideEntry) -> Result<(), Cancelled> {
+    pub(super) async fn copy(&mut self, entry: SideEntry) -> Result<(), CancelledJob> {
         let size = entry.facts.size;
         match (&mut self.direction, entry.at) {
             (CarryDirection::Up { uploads, to, bucket, prefix, waiting }, EntryPlace::File(path)) => {
@@ -166,7 +166,7 @@ impl<'a> Carrier<'a> {
         source: SideEntry,
         there: SideEntry,
         by: ComparisonMethod,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let size = source.facts.size;
         let times = (source.facts, there.facts);
         let Some((job, request, units, copying)) = self.one(&source) else { return self.copy(source).await };
@@ -216,7 +216,7 @@ impl<'a> Carrier<'a> {
                 (&*uploads.search, SingleCopy::Up(to.clone(), item))
             }
             (CarryDirection::Down { downloads, from, folder, .. }, EntryPlace::Object(meta)) => {
-                let place = folder.place(&Relative::new(entry.name.clone()).ok()?);
+                let place = folder.place(&RelativePath::new(entry.name.clone()).ok()?);
                 let item = download::DownloadItem::listed(meta.clone(), place);
                 (&*downloads.search, SingleCopy::Down(from.clone(), item))
             }
@@ -234,7 +234,7 @@ impl<'a> Carrier<'a> {
     ///
     /// # Errors
     /// If the job was cancelled.
-    pub(super) async fn flush(&mut self) -> Result<(), Cancelled> {
+    pub(super) async fn flush(&mut self) -> Result<(), CancelledJob> {
         match &mut self.direction {
             CarryDirection::Up { uploads, to, waiting, .. } => uploads.send_group(to, waiting).await,
             CarryDirection::Down { downloads, from, group, .. } => downloads.send(from, group).await,

@@ -10,14 +10,14 @@ use laneway_store::{ObjectId, Store};
 
 use super::side::{EntryPlace, SideEntry};
 use super::{SyncMerge, links, op};
-use crate::job::pump::Cancelled;
+use crate::job::pump::CancelledJob;
 use crate::job::running::JobState;
 use crate::listing::folder_prefix;
 use crate::listing::names_from::{ListedName, NameList};
 use crate::listing::walk::{FoundFile, Links};
 use crate::local::folder;
 use crate::location::names::TakenNames;
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 use crate::location::url;
 use crate::{Error, Location, SyncRequest, Warning};
 
@@ -87,10 +87,10 @@ impl SyncMerge<'_> {
         &mut self,
         from: &NamedSide,
         batch: Vec<NamePair>,
-    ) -> Result<Result<(), Cancelled>, Error> {
+    ) -> Result<Result<(), CancelledJob>, Error> {
         for looked in batch {
             if self.one_named(from, looked).await?.is_err() {
-                return Ok(Err(Cancelled));
+                return Ok(Err(CancelledJob));
             }
         }
         Ok(self.carrier.flush().await)
@@ -100,7 +100,7 @@ impl SyncMerge<'_> {
         &mut self,
         from: &NamedSide,
         looked: NamePair,
-    ) -> Result<Result<(), Cancelled>, Error> {
+    ) -> Result<Result<(), CancelledJob>, Error> {
         let NamePair { name, line, source, there } = looked;
         let target = from.target(&name);
         let failed = match (source, there) {
@@ -243,7 +243,7 @@ impl NamedSide {
     fn file(&self, name: &str) -> Result<NameFinding, Error> {
         let refused = |why: String| Err(Error::refused(self.target(name), why));
         // A slash at the end is valid, because an object with such a name stands for a folder.
-        if let Err(e) = Relative::new(name.trim_end_matches('/').to_owned()) {
+        if let Err(e) = RelativePath::new(name.trim_end_matches('/').to_owned()) {
             return refused(e.to_string());
         }
         match self {

@@ -15,7 +15,7 @@ use super::{put_verified, source};
 use crate::Error;
 use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::job::running::{JobState, TransferOutcome};
-use crate::plan::parts::{Cut, PART_USUAL};
+use crate::plan::parts::{PART_USUAL, StreamPartSizes};
 
 /// The number of bytes that are read at a time from the input, or from a temporary file.
 const READ: usize = 256 << 10;
@@ -61,7 +61,7 @@ pub(crate) async fn upload(
     }
     let begun = ReadyPart { held: Some(Arc::new(held)), ..first };
     let state = Mutex::new(InputState { number: 0, first: Some(begun), is_ended: false, found });
-    let cut = Cut::of(store, expected);
+    let cut = StreamPartSizes::of(store, expected);
     let input = StreamInput { job, reader, cut, state };
     let moved = PartsUpload::new(job, store, id, options, None).send(None, &input).await?.moved;
     // A compressed stream has fewer bytes than the file whose size was counted as found. Count the difference
@@ -73,7 +73,7 @@ pub(crate) async fn upload(
 struct StreamInput<'a> {
     job: &'a JobState,
     reader: ReaderThread,
-    cut: Cut,
+    cut: StreamPartSizes,
     state: Mutex<InputState>,
 }
 

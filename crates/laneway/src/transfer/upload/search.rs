@@ -13,7 +13,7 @@ use laneway_store::{ObjectId, PutOptions, Store};
 use super::{UploadItem, input, small, upload_large};
 use crate::content::gzip;
 use crate::job::existing::{self, EXISTS};
-use crate::job::pump::{Cancelled, ItemGroup};
+use crate::job::pump::{CancelledJob, ItemGroup};
 use crate::job::running::JobState;
 use crate::job::search::{Prefix, Search};
 use crate::listing::glob;
@@ -21,7 +21,7 @@ use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::listing::walk::{self, FoundFile, Links, Walk, WalkFinding, WalkOrder};
 use crate::local::preserve::PosixAttributes;
 use crate::location::mapping::{SourceName, name_of_path, single_key, tree_prefix};
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::{CopyRequest, Error, Op, Warning};
@@ -67,7 +67,7 @@ impl ListedFile {
     /// Looks up a name below a folder. Blocks the thread.
     fn at(root: &Path, ListedName { name, line }: ListedName) -> Self {
         let path = root.join(&name);
-        let found = match Relative::new(name.clone()) {
+        let found = match RelativePath::new(name.clone()) {
             Err(e) => Err(Error::refused(path.display().to_string(), e.to_string())),
             Ok(_) => match std::fs::metadata(&path) {
                 Ok(m) if m.is_file() => Ok((m.len(), m.modified().ok())),
@@ -182,7 +182,7 @@ impl UploadSearch<'_> {
         path: PathBuf,
         found: (u64, Option<SystemTime>),
         waiting: &mut WaitingUploads,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         match self.single(&path) {
             Ok(id) => self.item(store, UploadItem::new(path, found, id), waiting).await,
             Err(error) => self.fail(path, |_| error).await,
@@ -190,7 +190,7 @@ impl UploadSearch<'_> {
     }
 
     /// Uploads a named pipe or device, which is read to its end.
-    async fn special(&mut self, store: &Store, path: PathBuf) -> Result<(), Cancelled> {
+    async fn special(&mut self, store: &Store, path: PathBuf) -> Result<(), CancelledJob> {
         let id = match self.single(&path) {
             Ok(id) => id,
             Err(error) => return self.fail(path, |_| error).await,
@@ -222,7 +222,7 @@ impl UploadSearch<'_> {
         stream: input::InputStream,
         id: ObjectId,
         options: PutOptions,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         self.search.job.progress.found(1, 0);
         let begun = self.search.job.begin(Op::Upload, stream.name.clone(), Some(url(store.provider(), &id)));
         if let Some(existing) = &mut self.search.existing
@@ -247,7 +247,7 @@ impl UploadSearch<'_> {
     }
 
     /// Starts the uploads of the files below a folder whose names are in a list.
-    async fn names(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
+    async fn names(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), CancelledJob>, Error> {
         let Some(from) = self.search.request.files_from.clone() else { return Ok(Ok(())) };
         let name = match self.search.request.contents {
             true => SourceName::Contents,
@@ -269,11 +269,11 @@ impl UploadSearch<'_> {
                     Err(error) => self.fail(path, |_| error.of_line(Some(line))).await,
                 };
                 if sent.is_err() {
-                    return Ok(Err(Cancelled));
+                    return Ok(Err(CancelledJob));
                 }
             }
             if self.send_found(store, waiting, &prefix).await.is_err() {
-                return Ok(Err(Cancelled));
+                return Ok(Err(CancelledJob));
             }
         }
         Ok(Ok(()))
@@ -285,12 +285,12 @@ impl UploadSearch<'_> {
         store: &Store,
         mut waiting: WaitingUploads,
         prefix: &str,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         self.ask(store, &mut waiting, Some(prefix)).await?;
         self.send_group(store, &mut waiting).await
     }
 
-    async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), Cancelled>, Error> {
+    async fn tree(&mut self, store: &Store, root: PathBuf) -> Result<Result<(), CancelledJob>, Error> {
         let name = match self.search.request.contents {
             true => SourceName::Contents,
             false => name_of_path(&root),
@@ -331,11 +331,11 @@ impl UploadSearch<'_> {
                     }
                 };
                 if sent.is_err() {
-                    return Ok(Err(Cancelled));
+                    return Ok(Err(CancelledJob));
                 }
             }
             if self.send_found(store, waiting, &prefix).await.is_err() {
-                return Ok(Err(Cancelled));
+                return Ok(Err(CancelledJob));
             }
         }
         Ok(Ok(()))
@@ -350,7 +350,7 @@ impl UploadSearch<'_> {
         store: &Store,
         item: UploadItem,
         waiting: &mut WaitingUploads,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         if !self.search.names.is_new(&item.id.key) {
             let destination = url(store.provider(), &item.id);
             return self
@@ -378,7 +378,7 @@ impl UploadSearch<'_> {
         store: &Store,
         waiting: &mut WaitingUploads,
         tree: Option<&str>,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let begin = |job: &JobState, item: &UploadItem| (item.begin(job, store), item.size);
         let unasked = std::mem::take(&mut waiting.unasked);
         for item in self.search.unless_existing(store, unasked, tree, |item| &item.id, begin).await? {
@@ -392,7 +392,7 @@ impl UploadSearch<'_> {
         store: &Store,
         item: UploadItem,
         waiting: &mut WaitingUploads,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let Search { job, request, units, .. } = &*self.search;
         if request.dry_run {
             plan(job, store, item).await;
@@ -415,13 +415,13 @@ impl UploadSearch<'_> {
         &self,
         store: &Store,
         waiting: &mut WaitingUploads,
-    ) -> Result<(), Cancelled> {
+    ) -> Result<(), CancelledJob> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
         waiting.group.send(units, |items| small::upload_group(job, request, store, items)).await
     }
 
-    async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), Cancelled> {
+    async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), CancelledJob> {
         let name = path.display().to_string();
         let error = error(name.clone());
         self.search.fail(Op::Upload, name, error).await;

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     fn compared(sums: &Checksums, stored: Checksums) -> Result<Verified, Error> {
-        let lanes = laneway_lanes::Lanes::start(laneway_lanes::Config::default()).unwrap();
+        let lanes = laneway_lanes::Lanes::start(laneway_lanes::LanesConfig::default()).unwrap();
         let store = Store::new(Provider::S3, &Settings::default(), lanes).unwrap();
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), 3);
         meta.checksums = stored;

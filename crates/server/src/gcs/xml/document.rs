@@ -4,16 +4,16 @@ use quick_xml::escape::escape;
 
 /// A document with one root element.
 #[derive(Debug)]
-pub(super) struct Document {
+pub(super) struct XmlDocument {
     text: String,
     open: Vec<&'static str>,
 }
 
-impl Document {
-    pub(super) fn open(root: &'static str) -> Document {
+impl XmlDocument {
+    pub(super) fn open(root: &'static str) -> XmlDocument {
         // Clients expect elements in this namespace, which GCS copied from S3. Error documents have no namespace.
         let namespace = if root == "Error" { "" } else { " xmlns='http://s3.amazonaws.com/doc/2006-03-01/'" };
-        Document {
+        XmlDocument {
             text: format!("<?xml version='1.0' encoding='UTF-8'?><{root}{namespace}>"),
             open: vec![root],
         }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn values_are_escaped_and_elements_closed() {
-        let mut document = Document::open("Error");
+        let mut document = XmlDocument::open("Error");
         document.begin("B");
         document.element("C", "<&>");
         let text = String::from_utf8(document.finish()).unwrap();

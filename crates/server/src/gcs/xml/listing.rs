@@ -1,11 +1,11 @@
 //! Listings of the XML API, version 1 and 2.
 
-use super::{Answer, Document, Problem, XmlCall, conditions, quoted};
+use super::{ApiError, ApiResult, XmlCall, XmlDocument, conditions, quoted};
 use crate::gcs::resource::rfc3339;
-use crate::objects::listing::{Cursor, Query};
+use crate::objects::listing::{Cursor, ListingQuery};
 
-pub(super) fn buckets(call: &XmlCall<'_>) -> Answer {
-    let mut document = Document::open("ListAllMyBucketsResult");
+pub(super) fn buckets(call: &XmlCall<'_>) -> ApiResult {
+    let mut document = XmlDocument::open("ListAllMyBucketsResult");
     document.begin("Buckets");
     for bucket in call.state.objects.buckets() {
         document.begin("Bucket");
@@ -16,19 +16,19 @@ pub(super) fn buckets(call: &XmlCall<'_>) -> Answer {
     Ok(document.close())
 }
 
-pub(super) fn objects(call: &XmlCall<'_>) -> Answer {
+pub(super) fn objects(call: &XmlCall<'_>) -> ApiResult {
     let value = |name| call.query.value(name).filter(|value| !value.is_empty());
     let second = value("list-type") == Some("2");
     let from = match value("continuation-token") {
         Some(token) => {
-            Cursor::from_token(token).ok_or_else(|| Problem::invalid("Invalid continuation-token"))?
+            Cursor::from_token(token).ok_or_else(|| ApiError::invalid("Invalid continuation-token"))?
         }
         None => match value("marker").or(value("start-after")) {
             Some(key) => Cursor::After(key.to_owned()),
             None => Cursor::Start,
         },
     };
-    let query = Query {
+    let query = ListingQuery {
         prefix: value("prefix").unwrap_or_default().to_owned(),
         delimiter: value("delimiter").unwrap_or_default().to_owned(),
         from,
@@ -37,8 +37,8 @@ pub(super) fn objects(call: &XmlCall<'_>) -> Answer {
         ..Default::default()
     };
     let page = call.state.objects.list(call.bucket, &query);
-    let page = page.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
-    let mut document = Document::open("ListBucketResult");
+    let page = page.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
+    let mut document = XmlDocument::open("ListBucketResult");
     document.element("Name", call.bucket);
     document.element("Prefix", &query.prefix);
     document.element("MaxKeys", &query.max.to_string());

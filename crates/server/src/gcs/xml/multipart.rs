@@ -7,41 +7,41 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use super::{Answer, Document, Problem, XmlCall, attributes, empty, quoted, receive, stored};
+use super::{ApiError, ApiResult, XmlCall, XmlDocument, attributes, empty, quoted, receive, stored};
 use crate::checksum::base64;
-use crate::gcs::hash::Expected;
+use crate::gcs::hash::ExpectedChecksums;
 use crate::gcs::media::insert;
 use crate::gcs::resource::rfc3339;
 use crate::gcs::{check_name, encryption};
-use crate::objects::assembly::{self, Misfit, Named};
+use crate::objects::assembly::{self, AssemblyError, NamedPart};
 use crate::objects::precondition::Precondition;
-use crate::objects::uploads::{Part, Upload};
+use crate::objects::uploads::{OpenUpload, UploadPart};
 use crate::objects::{NewObject, now_us};
 
 /// The maximum size of a list of parts. It is enough for 10,000 parts with their ETags.
 const COMPLETION_BYTES_MAX: usize = 4 << 20;
 const PARTS_MAX: u32 = 10_000;
 
-pub(super) fn begin(call: &XmlCall<'_>) -> Answer {
+pub(super) fn begin(call: &XmlCall<'_>) -> ApiResult {
     check_name(call.key)?;
     let attributes = attributes(call.state, &call.head.headers)?;
     let begun = call.state.objects.begin_upload(call.bucket, call.key, attributes, None);
-    let upload = begun.map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
-    let mut document = Document::open("InitiateMultipartUploadResult");
+    let upload = begun.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
+    let mut document = XmlDocument::open("InitiateMultipartUploadResult");
     document.element("Bucket", call.bucket);
     document.element("Key", call.key);
     document.element("UploadId", &upload.id);
     Ok(document.close())
 }
 
-pub(super) async fn part(mut call: XmlCall<'_>) -> Answer {
+pub(super) async fn part(mut call: XmlCall<'_>) -> ApiResult {
     let upload = find(&call)?;
     let number = call.query.value("partNumber").and_then(|number| number.parse().ok());
     let number = number
         .filter(|number| (1..=PARTS_MAX).contains(number))
-        .ok_or_else(|| Problem::invalid(format!("partNumber must be a number from 1 to {PARTS_MAX}")))?;
-    encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &upload.attributes.asked)?;
-    let expected = Expected::in_headers(&call.head.headers)?;
+        .ok_or_else(|| ApiError::invalid(format!("partNumber must be a number from 1 to {PARTS_MAX}")))?;
+    encryption::admit_to(encryption::sent(&call.head.headers)?.as_ref(), &upload.attributes.options)?;
+    let expected = ExpectedChecksums::in_headers(&call.head.headers)?;
     let written = receive(call.state, &mut call.body, &expected).await?;
     let sums = written.sums.clone();
     let etag = sums
@@ -59,19 +59,19 @@ pub(super) async fn part(mut call: XmlCall<'_>) -> Answer {
             answer.headers_mut().append(name.clone(), hash);
         }
     }
-    let part = Part { number, etag, written, modified_us: now_us() };
-    call.state.objects.uploads.keep(&upload, part).map_err(|error| Problem::io(&error))?;
+    let part = UploadPart { number, etag, written, modified_us: now_us() };
+    call.state.objects.uploads.keep(&upload, part).map_err(|error| ApiError::io(&error))?;
     Ok(answer)
 }
 
-pub(super) async fn complete(mut call: XmlCall<'_>) -> Answer {
+pub(super) async fn complete(mut call: XmlCall<'_>) -> ApiResult {
     let upload = find(&call)?;
     if super::conditions::in_headers(&call.head.headers)? != Precondition::default() {
-        return Err(Problem::invalid("Multipart uploads take no preconditions."));
+        return Err(ApiError::invalid("Multipart uploads take no preconditions."));
     }
-    let body = call.body.collect(COMPLETION_BYTES_MAX).await.map_err(Problem::interrupted)?;
-    let body = body.ok_or_else(|| Problem::parse("the list of parts is larger than 4 MiB"))?;
-    let named = parse(&body).ok_or_else(|| Problem::parse("the list of parts can't be read"))?;
+    let body = call.body.collect(COMPLETION_BYTES_MAX).await.map_err(ApiError::interrupted)?;
+    let body = body.ok_or_else(|| ApiError::parse("the list of parts is larger than 4 MiB"))?;
+    let named = parse(&body).ok_or_else(|| ApiError::parse("the list of parts can't be read"))?;
     let selected =
         assembly::select(&upload.parts(), &named, call.state.config.part_size_min).map_err(misfit)?;
     let new = NewObject {
@@ -85,9 +85,9 @@ pub(super) async fn complete(mut call: XmlCall<'_>) -> Answer {
         .state
         .objects
         .commit(call.bucket, call.key, written, new, &Precondition::default())
-        .map_err(|refused| Problem::refused(refused, call.bucket, call.key))?;
+        .map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
     call.state.objects.uploads.remove(&upload.id);
-    let mut document = Document::open("CompleteMultipartUploadResult");
+    let mut document = XmlDocument::open("CompleteMultipartUploadResult");
     document.element("Location", &format!("{}/{}/{}", call.state.url, call.bucket, call.key));
     document.element("Bucket", call.bucket);
     document.element("Key", call.key);
@@ -101,13 +101,13 @@ pub(super) async fn complete(mut call: XmlCall<'_>) -> Answer {
     Ok(answer)
 }
 
-pub(super) fn abort(call: &XmlCall<'_>) -> Answer {
+pub(super) fn abort(call: &XmlCall<'_>) -> ApiResult {
     let upload = find(call)?;
     call.state.objects.uploads.remove(&upload.id);
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-pub(super) fn list_parts(call: &XmlCall<'_>) -> Answer {
+pub(super) fn list_parts(call: &XmlCall<'_>) -> ApiResult {
     let upload = find(call)?;
     let number = |name, otherwise| {
         super::conditions::number(name, call.query.value(name)).map(|n| n.unwrap_or(otherwise))
@@ -116,7 +116,7 @@ pub(super) fn list_parts(call: &XmlCall<'_>) -> Answer {
     let max = number("max-parts", 1000)?.min(1000) as usize;
     let parts: Vec<_> =
         upload.parts().values().filter(|part| u64::from(part.number) > after).cloned().collect();
-    let mut document = Document::open("ListPartsResult");
+    let mut document = XmlDocument::open("ListPartsResult");
     document.element("Bucket", call.bucket);
     document.element("Key", call.key);
     document.element("UploadId", &upload.id);
@@ -136,11 +136,11 @@ pub(super) fn list_parts(call: &XmlCall<'_>) -> Answer {
     Ok(document.close())
 }
 
-pub(super) fn list_uploads(call: &XmlCall<'_>) -> Answer {
+pub(super) fn list_uploads(call: &XmlCall<'_>) -> ApiResult {
     let found = call.state.objects.bucket(call.bucket);
-    found.map_err(|refused| Problem::refused(refused, call.bucket, ""))?;
+    found.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
     let prefix = call.query.value("prefix").unwrap_or_default();
-    let mut document = Document::open("ListMultipartUploadsResult");
+    let mut document = XmlDocument::open("ListMultipartUploadsResult");
     document.element("Bucket", call.bucket);
     document.element("IsTruncated", "false");
     for upload in call.state.objects.uploads.of(call.bucket) {
@@ -155,30 +155,32 @@ pub(super) fn list_uploads(call: &XmlCall<'_>) -> Answer {
     Ok(document.close())
 }
 
-fn find(call: &XmlCall<'_>) -> Result<Arc<Upload>, Problem> {
+fn find(call: &XmlCall<'_>) -> Result<Arc<OpenUpload>, ApiError> {
     let id = call.query.value("uploadId").unwrap_or_default();
     let upload = call.state.objects.uploads.find(call.bucket, call.key, id);
-    upload.ok_or_else(|| Problem::not_found("The requested upload was not found."))
+    upload.ok_or_else(|| ApiError::not_found("The requested upload was not found."))
 }
 
-fn misfit(misfit: Misfit) -> Problem {
+fn misfit(misfit: AssemblyError) -> ApiError {
     let (reason, message) = match misfit {
-        Misfit::Empty => ("parseError", "You must specify at least one part.".to_owned()),
-        Misfit::Order => ("invalidPartOrder", "The list of parts was not in ascending order.".to_owned()),
-        Misfit::Unknown { number } => {
+        AssemblyError::Empty => ("parseError", "You must specify at least one part.".to_owned()),
+        AssemblyError::Order => {
+            ("invalidPartOrder", "The list of parts was not in ascending order.".to_owned())
+        }
+        AssemblyError::Unknown { number } => {
             ("invalidPart", format!("Part {number} is missing or its entity tag doesn't match."))
         }
-        Misfit::Unequal { number } => ("invalidPart", format!("Part {number} has another size.")),
-        Misfit::TooSmall { number, size } => (
+        AssemblyError::Unequal { number } => ("invalidPart", format!("Part {number} has another size.")),
+        AssemblyError::TooSmall { number, size } => (
             "entityTooSmall",
             format!("Part {number} has {size} bytes, which is below the smallest allowed size."),
         ),
     };
-    Problem { reason: reason.into(), ..Problem::invalid(message) }
+    ApiError { reason: reason.into(), ..ApiError::invalid(message) }
 }
 
 /// Reads the parts of a `CompleteMultipartUpload` document, in any namespace.
-fn parse(body: &[u8]) -> Option<Vec<Named>> {
+fn parse(body: &[u8]) -> Option<Vec<NamedPart>> {
     let mut reader = Reader::from_reader(body);
     let mut parts = Vec::new();
     let (mut number, mut etag, mut element) = (None, None, Vec::new());
@@ -196,7 +198,7 @@ fn parse(body: &[u8]) -> Option<Vec<Named>> {
             Event::End(end) => match end.local_name().as_ref() {
                 b"PartNumber" if element == b"PartNumber" => number = Some(text.trim().parse().ok()?),
                 b"ETag" if element == b"ETag" => etag = Some(text.trim().trim_matches('"').to_owned()),
-                b"Part" => parts.push(Named { number: number.take()?, etag: etag.take() }),
+                b"Part" => parts.push(NamedPart { number: number.take()?, etag: etag.take() }),
                 _ => {}
             },
             Event::Eof => return Some(parts),

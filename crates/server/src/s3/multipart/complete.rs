@@ -8,19 +8,19 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 use super::{admit, find};
 use crate::checksum::{Algorithm, base64, of_bytes};
 use crate::objects::NewObject;
-use crate::objects::asked::Encryption;
-use crate::objects::assembly::{self, Misfit, Named};
+use crate::objects::assembly::{self, AssemblyError, NamedPart};
 use crate::objects::object::StoredChecksum;
-use crate::objects::uploads::{Part as StoredPart, Upload, UploadChecksum};
-use crate::objects::writer::Written;
-use crate::s3::asked::customer_of;
+use crate::objects::options::ObjectEncryption;
+use crate::objects::uploads::{OpenUpload, UploadChecksum, UploadPart as StoredPart};
+use crate::objects::writer::WrittenContent;
 use crate::s3::checksums::{ALGORITHMS, header, kind, name, set_checksum};
 use crate::s3::completions::Completion;
 use crate::s3::directory::is_directory;
-use crate::s3::{Dialect, conditions, encryption, refusal, versions};
+use crate::s3::object_options::customer_of;
+use crate::s3::{S3Dialect, conditions, encryption, refusal, versions};
 
 pub(in crate::s3) fn complete(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     request: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<CompleteMultipartUploadOutput> {
     let S3Request { input, headers, .. } = request;
@@ -33,10 +33,10 @@ pub(in crate::s3) fn complete(
         let number = part.part_number.and_then(|number| u32::try_from(number).ok());
         let etag = part.e_tag.as_ref().map(|etag| etag.value().to_owned());
         number
-            .map(|number| Named { number, etag })
+            .map(|number| NamedPart { number, etag })
             .ok_or_else(|| s3_error!(MalformedXML, "a part has no number"))
     });
-    let names = names.collect::<S3Result<Vec<Named>>>()?;
+    let names = names.collect::<S3Result<Vec<NamedPart>>>()?;
     let upload = match find(dialect, &input.bucket, &input.key, &input.upload_id) {
         Ok(upload) => upload,
         Err(error) => {
@@ -102,7 +102,7 @@ pub(in crate::s3) fn complete(
         parts: names,
         etag: object.etag.clone(),
         checksum,
-        encryption: object.attributes.asked.encryption.clone(),
+        encryption: object.attributes.options.encryption.clone(),
     };
     dialect.completions.remember(completion.clone());
     Ok(completed(completion))
@@ -117,7 +117,7 @@ fn completed(completion: Completion) -> CompleteMultipartUploadOutput {
         version_id: completion.version,
         ..Default::default()
     };
-    if let Some(Encryption::Managed { algorithm, kms_key, bucket_key }) = completion.encryption {
+    if let Some(ObjectEncryption::Managed { algorithm, kms_key, bucket_key }) = completion.encryption {
         output.server_side_encryption = Some(ServerSideEncryption::from(algorithm));
         output.ssekms_key_id = kms_key;
         output.bucket_key_enabled = bucket_key.then_some(true);
@@ -150,7 +150,7 @@ fn check_listed(listed: &CompletedPart, part: &StoredPart) -> S3Result<()> {
 
 /// Returns the checksums of the parts. The result is empty if the upload was begun without checksums, or if a part has
 /// none.
-fn part_sums(upload: &Upload, parts: &[Arc<StoredPart>]) -> Vec<String> {
+fn part_sums(upload: &OpenUpload, parts: &[Arc<StoredPart>]) -> Vec<String> {
     let sum = |part: &Arc<StoredPart>| {
         let sum = part.written.sums.of(upload.checksum?.algorithm)?;
         Some(base64(&sum))
@@ -161,9 +161,9 @@ fn part_sums(upload: &Upload, parts: &[Arc<StoredPart>]) -> Vec<String> {
 /// Returns the checksum of the whole object, with the algorithm and type that the client chose when the upload began.
 /// The default is CRC64NVME.
 fn whole_checksum(
-    upload: &Upload,
+    upload: &OpenUpload,
     parts: &[Arc<StoredPart>],
-    written: &Written,
+    written: &WrittenContent,
 ) -> S3Result<Option<StoredChecksum>> {
     let usual = UploadChecksum { algorithm: Algorithm::Crc64Nvme, composite: false };
     let UploadChecksum { algorithm, composite } = upload.checksum.unwrap_or(usual);
@@ -185,23 +185,23 @@ fn whole_checksum(
     Ok(Some(StoredChecksum { algorithm, value, composite }))
 }
 
-fn misfit(misfit: Misfit) -> S3Error {
+fn misfit(misfit: AssemblyError) -> S3Error {
     match misfit {
-        Misfit::Empty => s3_error!(MalformedXML, "You must specify at least one part"),
-        Misfit::Order => {
+        AssemblyError::Empty => s3_error!(MalformedXML, "You must specify at least one part"),
+        AssemblyError::Order => {
             s3_error!(
                 InvalidPartOrder,
                 "The list of parts was not in ascending order. Parts must be ordered by part number."
             )
         }
-        Misfit::Unknown { number } => S3Error::with_message(
+        AssemblyError::Unknown { number } => S3Error::with_message(
             S3ErrorCode::InvalidPart,
             format!("Part {number} could not be found, or its entity tag does not match."),
         ),
-        Misfit::Unequal { .. } => {
+        AssemblyError::Unequal { .. } => {
             s3_error!(InvalidPart, "All non-trailing parts must have the same length.")
         }
-        Misfit::TooSmall { number, size } => S3Error::with_message(
+        AssemblyError::TooSmall { number, size } => S3Error::with_message(
             S3ErrorCode::EntityTooSmall,
             format!(
                 "Your proposed upload is smaller than the minimum allowed size: part {number} has {size} bytes"

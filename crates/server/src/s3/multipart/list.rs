@@ -7,12 +7,12 @@ use s3s::dto::*;
 
 use super::find;
 use crate::checksum::base64;
-use crate::objects::uploads::Upload;
+use crate::objects::uploads::OpenUpload;
 use crate::s3::checksums::{kind, name, set_checksum};
-use crate::s3::list::{Writing, owner};
-use crate::s3::{Dialect, refusal, timestamp};
+use crate::s3::list::{EntryFormat, owner};
+use crate::s3::{S3Dialect, refusal, timestamp};
 
-pub(in crate::s3) fn list_parts(dialect: &Dialect, input: ListPartsInput) -> S3Result<ListPartsOutput> {
+pub(in crate::s3) fn list_parts(dialect: &S3Dialect, input: ListPartsInput) -> S3Result<ListPartsOutput> {
     let upload = find(dialect, &input.bucket, &input.key, &input.upload_id)?;
     let after = input.part_number_marker.unwrap_or(0);
     let max = input.max_parts.unwrap_or(1000).clamp(0, 1000);
@@ -56,19 +56,19 @@ pub(in crate::s3) fn list_parts(dialect: &Dialect, input: ListPartsInput) -> S3R
 
 /// An entry of a listing of uploads.
 enum ListedUpload {
-    Whole(Arc<Upload>),
+    Whole(Arc<OpenUpload>),
     Prefix(String),
 }
 
 pub(in crate::s3) fn list_uploads(
-    dialect: &Dialect,
+    dialect: &S3Dialect,
     input: ListMultipartUploadsInput,
 ) -> S3Result<ListMultipartUploadsOutput> {
     dialect.objects.bucket(&input.bucket).map_err(refusal)?;
     let max = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
     let entries = entries(dialect, &input);
     let shown = &entries[..entries.len().min(max as usize)];
-    let write = Writing::of(input.encoding_type.as_ref());
+    let write = EntryFormat::of(input.encoding_type.as_ref());
     let mut uploads = Vec::new();
     let mut prefixes = Vec::new();
     for entry in shown {
@@ -114,7 +114,7 @@ pub(in crate::s3) fn list_uploads(
 }
 
 /// Returns the uploads after the markers, and the prefixes that a delimiter makes of the others.
-fn entries(dialect: &Dialect, input: &ListMultipartUploadsInput) -> Vec<ListedUpload> {
+fn entries(dialect: &S3Dialect, input: &ListMultipartUploadsInput) -> Vec<ListedUpload> {
     let prefix = input.prefix.as_deref().unwrap_or_default();
     let delimiter = input.delimiter.as_deref().unwrap_or_default();
     let key_marker = input.key_marker.as_deref().unwrap_or_default();
@@ -144,7 +144,7 @@ fn entries(dialect: &Dialect, input: &ListMultipartUploadsInput) -> Vec<ListedUp
     entries
 }
 
-fn class(upload: &Upload) -> String {
+fn class(upload: &OpenUpload) -> String {
     upload.attributes.storage_class.clone().unwrap_or_else(|| "STANDARD".to_owned())
 }
 

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use laneway_lanes::Lanes;
 
-use super::super::ask::Ask;
 use super::super::cache;
+use super::super::caller_provider;
 use super::super::command;
 use super::super::deadline::reported_when_slow;
-use super::super::lacking::Lacking;
-use super::super::provided;
-use super::plan::{Landscape, plan};
-use super::source::{ContainerToken, Keys, Planned, Role, Service, Source};
-use super::temporary::{Temporary, answered, read};
+use super::super::failure::CredentialFailure;
+use super::super::request::CredentialRequest;
+use super::plan::{PlanInput, plan};
+use super::source::{AwsSource, ContainerToken, IamRole, NamedSource, StsEndpoint};
+use super::temporary::{answered, read};
 use super::{instance, sso, sts};
-use crate::aws_files::{AwsFiles, Chosen};
+use crate::aws_files::{AwsFiles, ProfileChoice};
 use crate::partition::Partition;
 use crate::settings::MfaPrompt;
 use crate::{AccessKey, AssumedRole, CredentialProvider, Environment, ExpiringKey, Settings};
@@ -26,7 +26,7 @@ use crate::{AccessKey, AssumedRole, CredentialProvider, Environment, ExpiringKey
 const PROCESS_LIMIT: Duration = Duration::from_secs(60);
 
 /// The settings of the search for credentials.
-pub(super) struct Chain {
+pub(super) struct AwsChain {
     /// Keys from the caller's settings, which assume a role.
     given: Option<AccessKey>,
     /// The caller's own provider. If it is set, no other source is used.
@@ -40,29 +40,29 @@ pub(super) struct Chain {
     lanes: Lanes,
 }
 
-impl std::fmt::Debug for Chain {
+impl std::fmt::Debug for AwsChain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Chain").field("profile", &self.profile).finish_non_exhaustive()
     }
 }
 
-impl cache::Source for Chain {
+impl cache::CredentialSource for AwsChain {
     type Credential = ExpiringKey;
 
-    async fn load(&self) -> Result<ExpiringKey, Lacking> {
+    async fn load(&self) -> Result<ExpiringKey, CredentialFailure> {
         let Some(assumed) = &self.assume_role else { return self.find().await };
         let base = match &self.given {
             Some(key) => key.clone(),
             None => self.find().await?.key,
         };
-        let unusable = |cause| Lacking::unusable(format!("the role {}", assumed.arn), cause);
+        let unusable = |cause| CredentialFailure::unusable(format!("the role {}", assumed.arn), cause);
         let role = self.planned(assumed).map_err(unusable)?;
         let assuming = sts::assume_role(&role, None, &base, &self.lanes);
         reported_when_slow(&assumed.arn, assuming).await.map_err(unusable)
     }
 }
 
-impl Chain {
+impl AwsChain {
     pub(super) fn new(settings: &Settings, lanes: &Lanes) -> Self {
         Self {
             given: settings.access_key.clone(),
@@ -81,7 +81,7 @@ impl Chain {
     ///
     /// # Errors
     /// Fails if the request would show AWS the keys of another service.
-    fn planned(&self, assumed: &AssumedRole) -> Result<Role, String> {
+    fn planned(&self, assumed: &AssumedRole) -> Result<IamRole, String> {
         let region = assumed.sts_region.clone().or_else(|| self.region.clone());
         let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
         let named = assumed.sts_endpoint.clone();
@@ -94,14 +94,14 @@ impl Chain {
             (None, Some(region)) => format!("https://sts.{region}.{}", Partition::of(region).suffix),
             (None, None) => "https://sts.amazonaws.com".to_owned(),
         };
-        Ok(Role {
+        Ok(IamRole {
             arn: assumed.arn.clone(),
             session_name: assumed.session_name.clone(),
             external_id: assumed.external_id.clone(),
             duration: assumed.duration,
             policy: assumed.policy.clone(),
             mfa_serial: None,
-            sts: Service { url, region: region.unwrap_or_else(|| "us-east-1".to_owned()) },
+            sts: StsEndpoint { url, region: region.unwrap_or_else(|| "us-east-1".to_owned()) },
         })
     }
 
@@ -110,15 +110,16 @@ impl Chain {
     ///
     /// # Errors
     /// Returns the reason why there are none.
-    async fn find(&self) -> Result<ExpiringKey, Lacking> {
+    async fn find(&self) -> Result<ExpiringKey, CredentialFailure> {
         if let Some(provider) = &self.provider {
-            return reported_when_slow(provider.name(), provided::key(&**provider)).await;
+            return reported_when_slow(provider.name(), caller_provider::key(&**provider)).await;
         }
-        let bad = |e: crate::aws_files::FilesError| Lacking::unusable("the AWS profile", e.to_string());
+        let bad =
+            |e: crate::aws_files::FilesError| CredentialFailure::unusable("the AWS profile", e.to_string());
         let files = AwsFiles::load(&self.environment).map_err(bad)?;
-        let chosen = Chosen::of(self.profile.as_deref(), &self.environment);
+        let chosen = ProfileChoice::of(self.profile.as_deref(), &self.environment);
         let active = files.chosen(&chosen).map_err(bad)?;
-        let land = Landscape {
+        let land = PlanInput {
             environment: &self.environment,
             files: &files,
             active: &active,
@@ -134,32 +135,32 @@ impl Chain {
     /// Carries out a plan. It is recursive, because a role may be assumed with the credentials of another role.
     fn carry_out<'a>(
         &'a self,
-        planned: &'a Planned,
-    ) -> Pin<Box<dyn Future<Output = Result<ExpiringKey, Lacking>> + Send + 'a>> {
+        planned: &'a NamedSource,
+    ) -> Pin<Box<dyn Future<Output = Result<ExpiringKey, CredentialFailure>> + Send + 'a>> {
         Box::pin(async move {
             let outcome = match &planned.source {
-                Source::Keys(keys) => given(keys),
-                Source::Role { role, base } => {
+                AwsSource::Keys(key) => key.clone().into_credential(),
+                AwsSource::Role { role, base } => {
                     let base = self.carry_out(base).await?;
                     self.role(role, &base.key).await
                 }
-                Source::WebIdentity { token_file, role } => match std::fs::read_to_string(token_file) {
+                AwsSource::WebIdentity { token_file, role } => match std::fs::read_to_string(token_file) {
                     Ok(token) => sts::assume_role_with_web_identity(role, token.trim(), &self.lanes).await,
                     Err(e) => Err(format!("{}: {e}", token_file.display())),
                 },
-                Source::Sso(sso) => sso::keys(sso, &self.lanes).await,
-                Source::Process { command } => process(command, &self.environment).await,
-                Source::Login { profile } => of_login(profile, &self.environment).await,
-                Source::Container { url, token } => container(url, token.as_ref(), &self.lanes).await,
-                Source::Instance(instance) => {
+                AwsSource::Sso(sso) => sso::keys(sso, &self.lanes).await,
+                AwsSource::Process { command } => process(command, &self.environment).await,
+                AwsSource::Login { profile } => of_login(profile, &self.environment).await,
+                AwsSource::Container { url, token } => container(url, token.as_ref(), &self.lanes).await,
+                AwsSource::Instance(instance) => {
                     return instance::keys(&planned.name, instance, &self.lanes).await;
                 }
             };
-            outcome.map_err(|cause| Lacking::unusable(&planned.name, cause))
+            outcome.map_err(|cause| CredentialFailure::unusable(&planned.name, cause))
         })
     }
 
-    async fn role(&self, role: &Role, base: &AccessKey) -> Result<ExpiringKey, String> {
+    async fn role(&self, role: &IamRole, base: &AccessKey) -> Result<ExpiringKey, String> {
         let code = match (&role.mfa_serial, &self.mfa_prompt) {
             (None, _) => None,
             (Some(serial), Some(prompt)) => {
@@ -191,11 +192,6 @@ fn is_amazons(url: &str) -> bool {
     laneway_lanes::Origin::parse(url).is_ok_and(|origin| Partition::claims_host(&origin.host))
 }
 
-fn given(keys: &Keys) -> Result<ExpiringKey, String> {
-    let Keys { id, secret, token, ends } = keys.clone();
-    Temporary { id, secret, token, ends }.into_credential()
-}
-
 /// Asks the AWS CLI for the keys of a login. Only the CLI knows the format of the login's files.
 /// <https://docs.aws.amazon.com/cli/latest/reference/configure/export-credentials.html>
 async fn of_login(profile: &str, environment: &Environment) -> Result<ExpiringKey, String> {
@@ -222,7 +218,7 @@ async fn process(line: &str, environment: &Environment) -> Result<ExpiringKey, S
 }
 
 async fn container(url: &str, token: Option<&ContainerToken>, lanes: &Lanes) -> Result<ExpiringKey, String> {
-    let mut ask = Ask::get(url)?.header("accept", "application/json")?;
+    let mut ask = CredentialRequest::get(url)?.header("accept", "application/json")?;
     // Read the token's file each time, because its issuer replaces the token before it expires.
     let token = match token {
         None => None,

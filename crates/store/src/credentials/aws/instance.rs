@@ -4,11 +4,11 @@
 use http::Method;
 use laneway_lanes::Lanes;
 
-use super::super::ask::Ask;
 use super::super::deadline::explained_when_slow;
-use super::super::lacking::Lacking;
+use super::super::failure::CredentialFailure;
 use super::super::presence::{Cloud, first_answer, is_there};
-use super::source::Instance;
+use super::super::request::CredentialRequest;
+use super::source::InstanceRole;
 use super::temporary::answered;
 use crate::ExpiringKey;
 
@@ -28,17 +28,21 @@ const ROLES: &str = "latest/meta-data/iam/security-credentials/";
 ///
 /// # Errors
 /// Returns the reason why there are none.
-pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Result<ExpiringKey, Lacking> {
-    let unusable = |cause: String| Lacking::unusable(name, cause);
+pub(super) async fn keys(
+    name: &str,
+    instance: &InstanceRole,
+    lanes: &Lanes,
+) -> Result<ExpiringKey, CredentialFailure> {
+    let unusable = |cause: String| CredentialFailure::unusable(name, cause);
     let nothing = |cause: &str| {
         if instance.is_asked_for {
-            return Lacking::unusable(name, format!("{}: {cause}", instance.endpoint));
+            return CredentialFailure::unusable(name, format!("{}: {cause}", instance.endpoint));
         }
         let last = format!("{name} ({cause})");
-        Lacking::Nothing(instance.tried.iter().cloned().chain([last]).collect())
+        CredentialFailure::Nothing(instance.tried.iter().cloned().chain([last]).collect())
     };
-    let session =
-        Ask::new(Method::PUT, &format!("{}/latest/api/token", instance.endpoint)).map_err(unusable)?;
+    let session = CredentialRequest::new(Method::PUT, &format!("{}/latest/api/token", instance.endpoint))
+        .map_err(unusable)?;
     let session = session.header("x-aws-ec2-metadata-token-ttl-seconds", SESSION_S).map_err(unusable)?;
     let (host, port) = session.host();
     let begun = if instance.is_asked_for {
@@ -61,7 +65,7 @@ pub(super) async fn keys(name: &str, instance: &Instance, lanes: &Lanes) -> Resu
     }
     let token = String::from_utf8_lossy(&begun.body).trim().to_owned();
     let asked = |path: &str| {
-        let ask = Ask::get(&format!("{}/{path}", instance.endpoint))?;
+        let ask = CredentialRequest::get(&format!("{}/{path}", instance.endpoint))?;
         ask.header("x-aws-ec2-metadata-token", &token)
     };
     let roles = asked(ROLES).map_err(unusable)?;

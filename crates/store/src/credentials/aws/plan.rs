@@ -5,20 +5,21 @@
 
 use std::time::Duration;
 
-use super::super::lacking::Lacking;
-use super::source::{ContainerToken, Instance, Keys, Planned, Role, Service, Source, Sso};
+use super::super::failure::CredentialFailure;
+use super::source::{AwsSource, ContainerToken, IamRole, InstanceRole, NamedSource, SsoRole, StsEndpoint};
+use super::temporary::UnparsedKey;
 use crate::Environment;
-use crate::aws_files::{AwsFiles, Chosen, Profile, ignores_endpoints};
+use crate::aws_files::{AwsFiles, Profile, ProfileChoice, ignores_endpoints};
 use crate::partition::Partition;
 
 /// The input of a plan.
 #[derive(Debug)]
-pub(super) struct Landscape<'a> {
+pub(super) struct PlanInput<'a> {
     pub(super) environment: &'a Environment,
     pub(super) files: &'a AwsFiles,
     /// The profile in use.
     pub(super) active: &'a Profile,
-    pub(super) chosen: &'a Chosen,
+    pub(super) chosen: &'a ProfileChoice,
     /// The caller's region.
     pub(super) region: Option<&'a str>,
 }
@@ -27,7 +28,7 @@ pub(super) struct Landscape<'a> {
 ///
 /// # Errors
 /// Returns the mistake in the configured source, or that no source is configured.
-pub(super) fn plan(land: &Landscape<'_>) -> Result<Planned, Lacking> {
+pub(super) fn plan(land: &PlanInput<'_>) -> Result<NamedSource, CredentialFailure> {
     let is_explicit = land.chosen.by == Some("--profile");
     if !is_explicit && let Some(keys) = land.keys_of_variables()? {
         return Ok(keys);
@@ -36,26 +37,33 @@ pub(super) fn plan(land: &Landscape<'_>) -> Result<Planned, Lacking> {
         return Ok(planned);
     }
     if let Some(missing) = land.files.missing() {
-        return Err(Lacking::unusable("the AWS profile", missing));
+        return Err(CredentialFailure::unusable("the AWS profile", missing));
     }
     let profile = land.active.named("");
     if is_explicit {
-        return Err(Lacking::unusable(profile, "it holds no credentials and names no source of them"));
+        return Err(CredentialFailure::unusable(
+            profile,
+            "it holds no credentials and names no source of them",
+        ));
     }
     if let Some(planned) = land.container()? {
         return Ok(planned);
     }
     let tried = vec!["AWS_ACCESS_KEY_ID".to_owned(), profile, "container".to_owned()];
     if land.environment.switch("AWS_EC2_METADATA_DISABLED") == Some(true) {
-        return Err(Lacking::Nothing(tried));
+        return Err(CredentialFailure::Nothing(tried));
     }
     land.instance(land.environment.get("AWS_EC2_METADATA_SERVICE_ENDPOINT").is_some(), tried)
 }
 
-impl Landscape<'_> {
+impl PlanInput<'_> {
     /// Returns the source of a profile's credentials, including roles to assume. If `with_variables` is true, variables
     /// that name a web identity have precedence.
-    fn source_of(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
+    fn source_of(
+        &self,
+        profile: &Profile,
+        with_variables: bool,
+    ) -> Result<Option<NamedSource>, CredentialFailure> {
         let mut visited = vec![profile.name.clone()];
         if is_role(profile) {
             return self.role(profile, &mut visited).map(Some);
@@ -64,7 +72,11 @@ impl Landscape<'_> {
     }
 
     /// Returns the profile's own credential source, ignoring any role to assume.
-    fn own_source(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
+    fn own_source(
+        &self,
+        profile: &Profile,
+        with_variables: bool,
+    ) -> Result<Option<NamedSource>, CredentialFailure> {
         if let Some(planned) = self.web_identity(profile, with_variables)? {
             return Ok(Some(planned));
         }
@@ -76,38 +88,44 @@ impl Landscape<'_> {
         }
         if profile.value("login_session").is_some() {
             let name = format!("login_session of {}", profile.named("login_session"));
-            let source = Source::Login { profile: profile.name.clone() };
-            return Ok(Some(Planned { name, source }));
+            let source = AwsSource::Login { profile: profile.name.clone() };
+            return Ok(Some(NamedSource { name, source }));
         }
-        Ok(profile.value("credential_process").map(|command| Planned {
+        Ok(profile.value("credential_process").map(|command| NamedSource {
             name: format!("credential_process of {}", profile.named("credential_process")),
-            source: Source::Process { command: command.to_owned() },
+            source: AwsSource::Process { command: command.to_owned() },
         }))
     }
 
-    fn keys_of_variables(&self) -> Result<Option<Planned>, Lacking> {
+    fn keys_of_variables(&self) -> Result<Option<NamedSource>, CredentialFailure> {
         let get = |name| self.environment.get(name);
         let keys = match (get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY")) {
             (None, None) => return Ok(None),
             (Some(_), None) => {
-                return Err(Lacking::unusable("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY is not set"));
+                return Err(CredentialFailure::unusable(
+                    "AWS_ACCESS_KEY_ID",
+                    "AWS_SECRET_ACCESS_KEY is not set",
+                ));
             }
             (None, Some(_)) => {
-                return Err(Lacking::unusable("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID is not set"));
+                return Err(CredentialFailure::unusable(
+                    "AWS_SECRET_ACCESS_KEY",
+                    "AWS_ACCESS_KEY_ID is not set",
+                ));
             }
-            (Some(id), Some(secret)) => Keys {
+            (Some(id), Some(secret)) => UnparsedKey {
                 id,
                 secret,
                 token: self.environment.first(&["AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"]),
                 ends: get("AWS_CREDENTIAL_EXPIRATION"),
             },
         };
-        Ok(Some(Planned { name: "AWS_ACCESS_KEY_ID".to_owned(), source: Source::Keys(keys) }))
+        Ok(Some(NamedSource { name: "AWS_ACCESS_KEY_ID".to_owned(), source: AwsSource::Keys(keys) }))
     }
 
-    fn role(&self, profile: &Profile, visited: &mut Vec<String>) -> Result<Planned, Lacking> {
+    fn role(&self, profile: &Profile, visited: &mut Vec<String>) -> Result<NamedSource, CredentialFailure> {
         let name = format!("role_arn of {}", profile.named("role_arn"));
-        let bad = |cause: String| Lacking::unusable(name.clone(), cause);
+        let bad = |cause: String| CredentialFailure::unusable(name.clone(), cause);
         let arn = profile.value("role_arn").unwrap_or_default().to_owned();
         let base = match (profile.value("source_profile"), profile.value("credential_source")) {
             (Some(_), Some(_)) => {
@@ -150,7 +168,7 @@ impl Landscape<'_> {
             }
         };
         let owned = |name| profile.value(name).map(str::to_owned);
-        let role = Role {
+        let role = IamRole {
             arn,
             session_name: owned("role_session_name"),
             external_id: owned("external_id"),
@@ -159,26 +177,30 @@ impl Landscape<'_> {
             mfa_serial: owned("mfa_serial"),
             sts: self.sts(profile),
         };
-        Ok(Planned { name, source: Source::Role { role, base: Box::new(base) } })
+        Ok(NamedSource { name, source: AwsSource::Role { role, base: Box::new(base) } })
     }
 
-    fn credential_source(&self, source: &str, name: &str) -> Result<Planned, Lacking> {
+    fn credential_source(&self, source: &str, name: &str) -> Result<NamedSource, CredentialFailure> {
         let unset =
-            |what: &str| Lacking::unusable(name, format!("its credential_source is {source}, but {what}"));
+            |what: &str| CredentialFailure::unusable(name, format!("its credential_source is {source}, but {what}"));
         match source {
             "Environment" => self.keys_of_variables()?.ok_or_else(|| unset("AWS_ACCESS_KEY_ID is not set")),
             "EcsContainer" => self.container()?.ok_or_else(|| {
                 unset("neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor AWS_CONTAINER_CREDENTIALS_FULL_URI is set")
             }),
             "Ec2InstanceMetadata" => self.instance(true, Vec::new()),
-            _ => Err(Lacking::unusable(
+            _ => Err(CredentialFailure::unusable(
                 name,
                 format!("credential_source is {source:?}: it must be Environment, Ec2InstanceMetadata or EcsContainer"),
             )),
         }
     }
 
-    fn web_identity(&self, profile: &Profile, with_variables: bool) -> Result<Option<Planned>, Lacking> {
+    fn web_identity(
+        &self,
+        profile: &Profile,
+        with_variables: bool,
+    ) -> Result<Option<NamedSource>, CredentialFailure> {
         let said = |variable: &str, setting: &str| {
             let by_variable = with_variables.then(|| self.environment.get(variable)).flatten();
             by_variable.or_else(|| profile.value(setting).map(str::to_owned))
@@ -194,9 +216,9 @@ impl Landscape<'_> {
         };
         let Some(arn) = said("AWS_ROLE_ARN", "role_arn") else {
             let what = if by_variable { "AWS_ROLE_ARN is not set" } else { "the profile has no role_arn" };
-            return Err(Lacking::unusable(name, what));
+            return Err(CredentialFailure::unusable(name, what));
         };
-        let role = Role {
+        let role = IamRole {
             arn,
             session_name: said("AWS_ROLE_SESSION_NAME", "role_session_name"),
             external_id: None,
@@ -206,16 +228,16 @@ impl Landscape<'_> {
             sts: self.sts(profile),
         };
         let token_file = self.environment.path(&token_file);
-        Ok(Some(Planned { name, source: Source::WebIdentity { token_file, role } }))
+        Ok(Some(NamedSource { name, source: AwsSource::WebIdentity { token_file, role } }))
     }
 
-    fn sso(&self, profile: &Profile) -> Result<Option<Planned>, Lacking> {
+    fn sso(&self, profile: &Profile) -> Result<Option<NamedSource>, CredentialFailure> {
         let asked = ["sso_session", "sso_account_id", "sso_role_name"];
         let Some(setting) = asked.into_iter().find(|name| profile.value(name).is_some()) else {
             return Ok(None);
         };
         let name = format!("SSO of {}", profile.named(setting));
-        let bad = |cause: String| Lacking::unusable(name.clone(), cause);
+        let bad = |cause: String| CredentialFailure::unusable(name.clone(), cause);
         let session = match profile.value("sso_session") {
             None => None,
             Some(session) => {
@@ -226,7 +248,7 @@ impl Landscape<'_> {
                 ))
             }
         };
-        let value = |name: &str| -> Result<String, Lacking> {
+        let value = |name: &str| -> Result<String, CredentialFailure> {
             let own = profile.value(name);
             let shared = session.and_then(|(_, values)| values.get(name)).filter(|value| !value.is_empty());
             match (own, shared) {
@@ -243,7 +265,7 @@ impl Landscape<'_> {
             let configured = self.endpoint(variable, service);
             configured.unwrap_or_else(|| format!("https://{host}.{region}.{suffix}"))
         };
-        let sso = Sso {
+        let sso = SsoRole {
             profile: profile.name.clone(),
             session: session.map(|(name, _)| name.to_owned()),
             start_url: value("sso_start_url")?,
@@ -253,10 +275,10 @@ impl Landscape<'_> {
             oidc: service("AWS_ENDPOINT_URL_SSO_OIDC", "sso_oidc", "oidc"),
             logins: self.environment.path("~/.aws/sso/cache"),
         };
-        Ok(Some(Planned { name: name.clone(), source: Source::Sso(sso) }))
+        Ok(Some(NamedSource { name: name.clone(), source: AwsSource::Sso(sso) }))
     }
 
-    fn container(&self) -> Result<Option<Planned>, Lacking> {
+    fn container(&self) -> Result<Option<NamedSource>, CredentialFailure> {
         let get = |name| self.environment.get(name);
         let relative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI";
         let full = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
@@ -265,14 +287,14 @@ impl Landscape<'_> {
             (None, Some(url)) => (full, url),
             (None, None) => return Ok(None),
         };
-        may_see_tokens(&url).map_err(|cause| Lacking::unusable(name, cause))?;
+        may_see_tokens(&url).map_err(|cause| CredentialFailure::unusable(name, cause))?;
         let file =
             get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE").map(|path| ContainerToken::File(path.into()));
         let token = file.or_else(|| get("AWS_CONTAINER_AUTHORIZATION_TOKEN").map(ContainerToken::Value));
-        Ok(Some(Planned { name: name.to_owned(), source: Source::Container { url, token } }))
+        Ok(Some(NamedSource { name: name.to_owned(), source: AwsSource::Container { url, token } }))
     }
 
-    fn instance(&self, is_asked_for: bool, tried: Vec<String>) -> Result<Planned, Lacking> {
+    fn instance(&self, is_asked_for: bool, tried: Vec<String>) -> Result<NamedSource, CredentialFailure> {
         let said = |variable: &str, setting: &str| {
             self.environment.get(variable).or_else(|| self.active.value(setting).map(str::to_owned))
         };
@@ -287,15 +309,15 @@ impl Landscape<'_> {
             (None, _) => {
                 let cause =
                     format!("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE is {mode:?}: it must be IPv4 or IPv6");
-                return Err(Lacking::unusable(name, cause));
+                return Err(CredentialFailure::unusable(name, cause));
             }
         };
-        Ok(Planned { name, source: Source::Instance(Instance { endpoint, is_asked_for, tried }) })
+        Ok(NamedSource { name, source: AwsSource::Instance(InstanceRole { endpoint, is_asked_for, tried }) })
     }
 
     /// Returns the STS endpoint, from variables or profiles if they set one. A profile's `endpoint_url` also applies to
     /// STS. The keys of such a profile may belong to another service, and AWS's STS must not see them.
-    fn sts(&self, profile: &Profile) -> Service {
+    fn sts(&self, profile: &Profile) -> StsEndpoint {
         let region = self.region.map(str::to_owned);
         let region = region.or_else(|| self.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]));
         let bases = self.files.with_bases(profile);
@@ -306,7 +328,7 @@ impl Landscape<'_> {
             Some(region) => format!("https://sts.{region}.{}", Partition::of(region).suffix),
             None => "https://sts.amazonaws.com".to_owned(),
         });
-        Service { url, region: region.unwrap_or_else(|| "us-east-1".to_owned()) }
+        StsEndpoint { url, region: region.unwrap_or_else(|| "us-east-1".to_owned()) }
     }
 
     /// Returns a service's endpoint, if a variable or a file sets one.
@@ -328,9 +350,9 @@ fn has_keys(profile: &Profile) -> bool {
     profile.value("aws_access_key_id").is_some() || profile.value("aws_secret_access_key").is_some()
 }
 
-fn keys_of(profile: &Profile) -> Result<Option<Planned>, Lacking> {
+fn keys_of(profile: &Profile) -> Result<Option<NamedSource>, CredentialFailure> {
     let lacks = |has: &str, lacks: &str| {
-        Err(Lacking::unusable(
+        Err(CredentialFailure::unusable(
             format!("{has} of {}", profile.named(has)),
             format!("the profile has no {lacks}"),
         ))
@@ -341,8 +363,8 @@ fn keys_of(profile: &Profile) -> Result<Option<Planned>, Lacking> {
         (None, Some(_)) => lacks("aws_secret_access_key", "aws_access_key_id"),
         (Some(id), Some(secret)) => {
             let token = profile.value("aws_session_token").map(str::to_owned);
-            let keys = Keys { id: id.to_owned(), secret: secret.to_owned(), token, ends: None };
-            Ok(Some(Planned { name: profile.named("aws_access_key_id"), source: Source::Keys(keys) }))
+            let keys = UnparsedKey { id: id.to_owned(), secret: secret.to_owned(), token, ends: None };
+            Ok(Some(NamedSource { name: profile.named("aws_access_key_id"), source: AwsSource::Keys(keys) }))
         }
     }
 }

@@ -3,26 +3,29 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::temporary::UnparsedKey;
+
 /// A source, with its name for error messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Planned {
+pub(super) struct NamedSource {
     pub(super) name: String,
-    pub(super) source: Source,
+    pub(super) source: AwsSource,
 }
 
 /// The source of the credentials.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Source {
-    Keys(Keys),
+pub(super) enum AwsSource {
+    /// A key from a file or from variables.
+    Keys(UnparsedKey),
     Role {
-        role: Role,
-        base: Box<Planned>,
+        role: IamRole,
+        base: Box<NamedSource>,
     },
     WebIdentity {
         token_file: PathBuf,
-        role: Role,
+        role: IamRole,
     },
-    Sso(Sso),
+    Sso(SsoRole),
     Process {
         command: String,
     },
@@ -34,47 +37,31 @@ pub(super) enum Source {
         url: String,
         token: Option<ContainerToken>,
     },
-    Instance(Instance),
-}
-
-/// An access key from a file or from variables.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Keys {
-    pub(super) id: String,
-    pub(super) secret: String,
-    pub(super) token: Option<String>,
-    /// The text of `AWS_CREDENTIAL_EXPIRATION`, if it is set.
-    pub(super) ends: Option<String>,
-}
-
-impl std::fmt::Debug for Keys {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keys").field("id", &self.id).finish_non_exhaustive()
-    }
+    Instance(InstanceRole),
 }
 
 /// A role to assume.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Role {
+pub(super) struct IamRole {
     pub(super) arn: String,
     pub(super) session_name: Option<String>,
     pub(super) external_id: Option<String>,
     pub(super) duration: Option<Duration>,
     pub(super) policy: Option<String>,
     pub(super) mfa_serial: Option<String>,
-    pub(super) sts: Service,
+    pub(super) sts: StsEndpoint,
 }
 
 /// An AWS service that issues credentials.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Service {
+pub(super) struct StsEndpoint {
     pub(super) url: String,
     pub(super) region: String,
 }
 
 /// A role in an AWS account, whose temporary credentials are fetched with the login that `aws sso login` saved.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Sso {
+pub(super) struct SsoRole {
     pub(super) profile: String,
     pub(super) session: Option<String>,
     pub(super) start_url: String,
@@ -104,7 +91,7 @@ impl std::fmt::Debug for ContainerToken {
 
 /// The role of an EC2 instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Instance {
+pub(super) struct InstanceRole {
     pub(super) endpoint: String,
     /// True if a setting names the metadata service. If false, Laneway tries the service last, after it has found no
     /// configured source.

@@ -10,9 +10,9 @@ use laneway_lanes::Lanes;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::super::ask::{Ask, malformed};
-use super::source::Sso;
-use super::temporary::Temporary;
+use super::super::request::{CredentialRequest, malformed};
+use super::source::SsoRole;
+use super::temporary::UnparsedKey;
 use crate::ExpiringKey;
 use crate::digest::hex_sha1;
 use crate::timestamp::{end_in, rfc3339, to_rfc3339};
@@ -24,12 +24,12 @@ const RENEW_BEFORE_S: u64 = 5 * 60;
 ///
 /// # Errors
 /// Fails without a valid login, or with the service's error.
-pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<ExpiringKey, String> {
+pub(super) async fn keys(sso: &SsoRole, lanes: &Lanes) -> Result<ExpiringKey, String> {
     let login = login(sso, lanes).await?;
     let query =
-        crate::encode::Query::new().and("role_name", &sso.role_name).and("account_id", &sso.account_id);
+        crate::encode::QueryString::new().and("role_name", &sso.role_name).and("account_id", &sso.account_id);
     let url = format!("{}/federation/credentials{query}", sso.portal);
-    let ask = Ask::get(&url)?.header("x-amz-sso_bearer_token", &login)?;
+    let ask = CredentialRequest::get(&url)?.header("x-amz-sso_bearer_token", &login)?;
     let answer = ask.send(lanes).await?;
     match answer.status.as_u16() {
         200..=299 => {}
@@ -53,7 +53,7 @@ pub(super) async fn keys(sso: &Sso, lanes: &Lanes) -> Result<ExpiringKey, String
     let Document { role_credentials: handed } = answer.json().map_err(|e| format!("{}: {e}", ask.place()))?;
     let ends = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(handed.expiration));
     let ends = ends.ok_or("the keys' expiration isn't a valid time")?;
-    Temporary {
+    UnparsedKey {
         id: handed.access_key_id,
         secret: handed.secret_access_key,
         token: Some(handed.session_token),
@@ -69,12 +69,12 @@ fn message(text: &str) -> String {
 
 /// Returns the login's cache file. The file's name is the SHA-1 of the session's name, or of the portal's URL if there
 /// is no session.
-fn file(sso: &Sso) -> PathBuf {
+fn file(sso: &SsoRole) -> PathBuf {
     let of = sso.session.as_deref().unwrap_or(&sso.start_url);
     sso.logins.join(format!("{}.json", hex_sha1(of.as_bytes())))
 }
 
-fn renew_by_hand(sso: &Sso) -> String {
+fn renew_by_hand(sso: &SsoRole) -> String {
     match &sso.session {
         Some(session) => format!("run aws sso login --sso-session {session}"),
         None => format!("run aws sso login --profile {}", sso.profile),
@@ -82,7 +82,7 @@ fn renew_by_hand(sso: &Sso) -> String {
 }
 
 /// Returns the token of a valid login, renewed if necessary.
-async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
+async fn login(sso: &SsoRole, lanes: &Lanes) -> Result<String, String> {
     let path = file(sso);
     let text = std::fs::read(&path)
         .map_err(|e| format!("there is no login ({}: {e}): {}", path.display(), renew_by_hand(sso)))?;
@@ -125,17 +125,23 @@ async fn login(sso: &Sso, lanes: &Lanes) -> Result<String, String> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Renewed {
+struct RefreshedToken {
     access_token: String,
     expires_in: u64,
     refresh_token: Option<String>,
 }
 
-async fn renew(sso: &Sso, id: &str, secret: &str, refresh: &str, lanes: &Lanes) -> Result<Renewed, String> {
+async fn renew(
+    sso: &SsoRole,
+    id: &str,
+    secret: &str,
+    refresh: &str,
+    lanes: &Lanes,
+) -> Result<RefreshedToken, String> {
     let document = json!({
         "clientId": id, "clientSecret": secret, "grantType": "refresh_token", "refreshToken": refresh,
     });
-    let ask = Ask::json(&format!("{}/token", sso.oidc), &document)?;
+    let ask = CredentialRequest::json(&format!("{}/token", sso.oidc), &document)?;
     let answer = ask.send(lanes).await?;
     if answer.status.is_success() {
         return answer.json().map_err(|e| format!("{}: {e}", ask.place()));

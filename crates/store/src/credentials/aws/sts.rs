@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 use laneway_lanes::Lanes;
 use serde::Deserialize;
 
-use super::super::ask::{Answer, Ask, short};
+use super::super::request::{CredentialRequest, CredentialResponse, short};
 use super::super::sigv4;
-use super::source::Role;
-use super::temporary::Temporary;
+use super::source::IamRole;
+use super::temporary::UnparsedKey;
 use crate::digest::hex_sha256;
 use crate::timestamp::{now_s, rfc3339, to_rfc3339};
 use crate::{AccessKey, ExpiringKey, xml};
@@ -25,7 +25,7 @@ const SKEW_MIN: Duration = Duration::from_secs(4 * 60);
 /// # Errors
 /// Returns STS's error, or the reason why there is no answer.
 pub(super) async fn assume_role(
-    role: &Role,
+    role: &IamRole,
     mfa_code: Option<&str>,
     base: &AccessKey,
     lanes: &Lanes,
@@ -63,7 +63,7 @@ pub(super) async fn assume_role(
 
 /// Returns the service's time if the service refused a request and this machine's clock is wrong. The wrong clock may
 /// be the reason for the refusal.
-fn date_of_refusal(answer: &Answer, local: SystemTime) -> Option<SystemTime> {
+fn date_of_refusal(answer: &CredentialResponse, local: SystemTime) -> Option<SystemTime> {
     let date = httpdate::parse_http_date(answer.headers.get("date")?.to_str().ok()?).ok()?;
     let skew = date.duration_since(local).unwrap_or_else(|earlier| earlier.duration());
     (answer.status.is_client_error() && skew >= SKEW_MIN).then_some(date)
@@ -74,7 +74,7 @@ fn date_of_refusal(answer: &Answer, local: SystemTime) -> Option<SystemTime> {
 /// # Errors
 /// As for [`assume_role`].
 pub(super) async fn assume_role_with_web_identity(
-    role: &Role,
+    role: &IamRole,
     token: &str,
     lanes: &Lanes,
 ) -> Result<ExpiringKey, String> {
@@ -85,7 +85,7 @@ pub(super) async fn assume_role_with_web_identity(
     read(&ask.send(lanes).await?, &ask.place(), (local, local))
 }
 
-fn fields(action: &str, role: &Role) -> Vec<(&'static str, String)> {
+fn fields(action: &str, role: &IamRole) -> Vec<(&'static str, String)> {
     let session = role.session_name.clone().unwrap_or_else(|| format!("laneway-{}", now_s()));
     vec![
         ("Action", action.to_owned()),
@@ -95,27 +95,27 @@ fn fields(action: &str, role: &Role) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn form(role: &Role, fields: &[(&'static str, String)]) -> Result<Ask, String> {
+fn form(role: &IamRole, fields: &[(&'static str, String)]) -> Result<CredentialRequest, String> {
     let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    Ask::form(&format!("{}/", role.sts.url), &fields)?.header("accept", "text/xml")
+    CredentialRequest::form(&format!("{}/", role.sts.url), &fields)?.header("accept", "text/xml")
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Document {
+struct AssumeRoleResponse {
     #[serde(alias = "AssumeRoleResult", alias = "AssumeRoleWithWebIdentityResult")]
-    result: Outcome,
+    result: AssumeRoleResult,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Outcome {
-    credentials: Handed,
+struct AssumeRoleResult {
+    credentials: StsCredentials,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Handed {
+struct StsCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: String,
@@ -123,14 +123,14 @@ struct Handed {
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct StsErrorResponse {
     #[serde(rename = "Error")]
-    error: RefusalCause,
+    error: StsError,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct RefusalCause {
+struct StsError {
     code: String,
     #[serde(default)]
     message: String,
@@ -139,22 +139,22 @@ struct RefusalCause {
 /// Reads the temporary credentials from an answer. The service states their expiration by its own clock. `date` is the
 /// service's time and `local` this machine's time of the same moment.
 fn read(
-    answer: &Answer,
+    answer: &CredentialResponse,
     place: &str,
     (date, local): (SystemTime, SystemTime),
 ) -> Result<ExpiringKey, String> {
     if !answer.status.is_success() {
-        let said = match xml::read::<Refusal>(&answer.body) {
-            Ok(Refusal { error }) => short(&format!("{}: {}", error.code, error.message)),
+        let said = match xml::read::<StsErrorResponse>(&answer.body) {
+            Ok(StsErrorResponse { error }) => short(&format!("{}: {}", error.code, error.message)),
             Err(_) => answer.text(),
         };
         return Err(format!("{place} answered {}: {said}", answer.status.as_u16()));
     }
     // A document that can't be parsed may still contain secrets, so the error doesn't repeat it.
-    let document: Document =
+    let document: AssumeRoleResponse =
         xml::read(&answer.body).map_err(|_| format!("{place} sent an answer without credentials"))?;
     let handed = document.result.credentials;
-    Temporary {
+    UnparsedKey {
         id: handed.access_key_id,
         secret: handed.secret_access_key,
         token: Some(handed.session_token),
@@ -171,13 +171,13 @@ mod tests {
     use http::StatusCode;
     use laneway_testkit::{Scripted, answer as scripted};
 
-    use super::super::source::Service;
+    use super::super::source::StsEndpoint;
     use super::*;
     use crate::timestamp::iso8601_basic;
 
-    fn answer(status: u16, body: &'static str) -> Answer {
+    fn answer(status: u16, body: &'static str) -> CredentialResponse {
         let status = StatusCode::from_u16(status).expect("a status");
-        Answer { status, headers: http::HeaderMap::new(), body: body.into() }
+        CredentialResponse { status, headers: http::HeaderMap::new(), body: body.into() }
     }
 
     fn now() -> (SystemTime, SystemTime) {
@@ -211,16 +211,16 @@ mod tests {
                 );
                 scripted(200, &[], body)
             });
-            let role = Role {
+            let role = IamRole {
                 arn: "arn:aws:iam::1:role/r".to_owned(),
                 session_name: None,
                 external_id: None,
                 duration: None,
                 policy: None,
                 mfa_serial: None,
-                sts: Service { url: server.url(), region: "us-east-1".to_owned() },
+                sts: StsEndpoint { url: server.url(), region: "us-east-1".to_owned() },
             };
-            let lanes = Lanes::start(laneway_lanes::Config::default()).expect("lanes");
+            let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
             let key = assume_role(&role, None, &AccessKey::new("K", "S"), &lanes).await.expect("keys");
             // The hour that STS grants is an hour here.
             let left =

@@ -4,19 +4,27 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
-use super::super::ask::Answer;
+use super::super::request::CredentialResponse;
 use crate::timestamp::rfc3339;
 use crate::{AccessKey, ExpiringKey};
 
-/// An access key with its expiration (RFC 3339), if it has one.
-pub(super) struct Temporary {
+/// An access key with the text of its expiration, if it has one.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct UnparsedKey {
     pub(super) id: String,
     pub(super) secret: String,
     pub(super) token: Option<String>,
+    /// The expiration as RFC 3339 writes it.
     pub(super) ends: Option<String>,
 }
 
-impl Temporary {
+impl std::fmt::Debug for UnparsedKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UnparsedKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl UnparsedKey {
     /// Converts the access key into a credential that can sign requests.
     ///
     /// # Errors
@@ -46,7 +54,7 @@ impl Temporary {
 /// call the token `SessionToken`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Document {
+struct MetadataCredentials {
     access_key_id: String,
     secret_access_key: String,
     #[serde(alias = "SessionToken")]
@@ -59,13 +67,15 @@ struct Document {
 /// # Errors
 /// Fails for any other document, without repeating its content.
 pub(in crate::credentials) fn read(body: &[u8]) -> Result<ExpiringKey, String> {
-    let document: Document = serde_json::from_slice(body).map_err(|e| super::super::ask::malformed(&e))?;
-    let Document { access_key_id: id, secret_access_key: secret, token, expiration: ends } = document;
-    Temporary { id, secret, token, ends }.into_credential()
+    let document: MetadataCredentials =
+        serde_json::from_slice(body).map_err(|e| super::super::request::malformed(&e))?;
+    let MetadataCredentials { access_key_id: id, secret_access_key: secret, token, expiration: ends } =
+        document;
+    UnparsedKey { id, secret, token, ends }.into_credential()
 }
 
 /// Reads the document of a successful answer.
-pub(super) fn answered(answer: &Answer, place: &str) -> Result<ExpiringKey, String> {
+pub(super) fn answered(answer: &CredentialResponse, place: &str) -> Result<ExpiringKey, String> {
     if !answer.status.is_success() {
         return Err(format!("{place} answered {}: {}", answer.status.as_u16(), answer.text()));
     }

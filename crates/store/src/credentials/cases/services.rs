@@ -31,7 +31,7 @@ pub(super) struct Services {
 }
 
 /// A request that has been read completely.
-struct Asked {
+struct ReceivedRequest {
     method: String,
     path: String,
     query: Vec<(String, String)>,
@@ -41,7 +41,7 @@ struct Asked {
     peer: Option<Vec<u8>>,
 }
 
-type Answer = (u16, String);
+type ScriptedResponse = (u16, String);
 
 impl Services {
     pub(super) fn start() -> Self {
@@ -117,7 +117,7 @@ fn serve<S: Read + Write>(stream: S, peer: impl Fn(&S) -> Option<Vec<u8>>, recor
     }
 }
 
-fn read(reader: &mut BufReader<impl Read>) -> Option<Asked> {
+fn read(reader: &mut BufReader<impl Read>) -> Option<ReceivedRequest> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
     let mut words = line.split_whitespace();
@@ -135,7 +135,7 @@ fn read(reader: &mut BufReader<impl Read>) -> Option<Asked> {
     reader.read_exact(&mut body).ok()?;
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let path = percent_decode_str(path).decode_utf8_lossy().into_owned();
-    Some(Asked {
+    Some(ReceivedRequest {
         method,
         path,
         query: pairs(query),
@@ -155,12 +155,12 @@ fn named<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
     pairs.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
 }
 
-fn keys(name: &str) -> Answer {
+fn keys(name: &str) -> ScriptedResponse {
     let keys = json!({"Code": "Success", "AccessKeyId": name, "SecretAccessKey": "S", "Token": "T", "Expiration": LATER});
     (200, keys.to_string())
 }
 
-fn answer(asked: &Asked) -> Answer {
+fn answer(asked: &ReceivedRequest) -> ScriptedResponse {
     let header = |name| named(&asked.headers, name);
     let has_session = header("x-aws-ec2-metadata-token") == "session";
     match (asked.method.as_str(), asked.path.trim_end_matches('/')) {
@@ -200,7 +200,7 @@ fn answer(asked: &Asked) -> Answer {
     }
 }
 
-fn sso(asked: &Asked) -> Answer {
+fn sso(asked: &ReceivedRequest) -> ScriptedResponse {
     let login = named(&asked.headers, "x-amz-sso_bearer_token");
     if login == "revoked" {
         return (401, json!({"message": "Session token not found or invalid"}).to_string());
@@ -213,7 +213,7 @@ fn sso(asked: &Asked) -> Answer {
     (200, json!({"roleCredentials": keys}).to_string())
 }
 
-fn oauth(form: &[(String, String)]) -> Answer {
+fn oauth(form: &[(String, String)]) -> ScriptedResponse {
     let name = match (named(form, "grant_type"), named(form, "refresh_token")) {
         ("refresh_token", "withdrawn") => {
             let refusal =
@@ -231,7 +231,7 @@ fn oauth(form: &[(String, String)]) -> Answer {
     (200, json!({"access_token": name, "expires_in": 3600}).to_string())
 }
 
-fn sts(asked: &Asked, form: &[(String, String)]) -> Answer {
+fn sts(asked: &ReceivedRequest, form: &[(String, String)]) -> ScriptedResponse {
     let role = named(form, "RoleArn").rsplit('/').next().unwrap_or_default();
     if role == "forbidden" {
         let refusal = "<Code>AccessDenied</Code><Message>not you</Message>";

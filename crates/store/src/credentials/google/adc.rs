@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::ask::malformed;
-use super::super::lacking::Lacking;
+use super::super::failure::CredentialFailure;
+use super::super::request::malformed;
 use crate::Environment;
 
 /// The default domain, Google's own cloud.
@@ -29,17 +29,17 @@ pub(super) struct Adc {
 /// The kinds of identity. Each obtains its token in a different way.
 #[derive(Clone, Debug)]
 pub(super) enum Identity {
-    User(User),
+    User(AuthorizedUser),
     ServiceAccount(ServiceAccount),
-    External(Box<External>),
-    ExternalUser(ExternalUser),
-    Impersonated(Box<Impersonated>),
-    Machine(Machine),
+    External(Box<ExternalAccount>),
+    ExternalUser(ExternalAuthorizedUser),
+    Impersonated(Box<ImpersonatedAccount>),
+    Machine(MachineAccount),
 }
 
 /// A user's login, as gcloud saves it.
 #[derive(Clone, Deserialize)]
-pub(super) struct User {
+pub(super) struct AuthorizedUser {
     pub(super) client_id: String,
     pub(super) client_secret: String,
     pub(super) refresh_token: String,
@@ -60,47 +60,47 @@ pub(super) struct ServiceAccount {
 /// An identity of another cloud or identity provider, whose token is exchanged for a Google token
 /// (<https://google.aip.dev/auth/4117>).
 #[derive(Clone, Deserialize)]
-pub(super) struct External {
+pub(super) struct ExternalAccount {
     pub(super) audience: String,
     pub(super) subject_token_type: String,
     token_url: Option<String>,
-    pub(super) credential_source: Subject,
+    pub(super) credential_source: SubjectTokenSource,
     pub(super) service_account_impersonation_url: Option<String>,
     #[serde(default)]
-    pub(super) service_account_impersonation: Lifetime,
+    pub(super) service_account_impersonation: TokenLifetime,
     pub(super) client_id: Option<String>,
     pub(super) client_secret: Option<String>,
     pub(super) workforce_pool_user_project: Option<String>,
 }
 
 #[derive(Clone, Default, Deserialize)]
-pub(super) struct Lifetime {
+pub(super) struct TokenLifetime {
     pub(super) token_lifetime_seconds: Option<u64>,
 }
 
 /// The location of an external identity's token. Exactly one of these fields is set.
 #[derive(Clone, Default, Deserialize)]
-pub(super) struct Subject {
+pub(super) struct SubjectTokenSource {
     pub(super) file: Option<String>,
     pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
     pub(super) executable: Option<Executable>,
-    pub(super) certificate: Option<Certificate>,
+    pub(super) certificate: Option<CertificateSource>,
     pub(super) environment_id: Option<String>,
     pub(super) region_url: Option<String>,
     pub(super) regional_cred_verification_url: Option<String>,
     pub(super) imdsv2_session_token_url: Option<String>,
     /// The format of the token. The default is plain text.
     #[serde(default)]
-    pub(super) format: Format,
+    pub(super) format: TokenFormat,
 }
 
 /// A certificate that serves as a token. The fields locate the configuration that names the certificate's files, and
 /// the file with the issuers' certificates.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Certificate {
+pub(super) struct CertificateSource {
     pub(super) use_default_certificate_config: bool,
     pub(super) certificate_config_location: Option<String>,
     pub(super) trust_chain_path: Option<String>,
@@ -116,7 +116,7 @@ pub(super) struct Executable {
 
 /// The format of a token in a file or an answer.
 #[derive(Clone, Default, Deserialize)]
-pub(super) struct Format {
+pub(super) struct TokenFormat {
     #[serde(rename = "type")]
     pub(super) kind: Option<String>,
     pub(super) subject_token_field_name: Option<String>,
@@ -124,7 +124,7 @@ pub(super) struct Format {
 
 /// A user's login through another identity provider, as `gcloud auth login --cred-file` saves it.
 #[derive(Clone, Deserialize)]
-pub(super) struct ExternalUser {
+pub(super) struct ExternalAuthorizedUser {
     pub(super) refresh_token: String,
     pub(super) token_url: String,
     pub(super) client_id: String,
@@ -133,7 +133,7 @@ pub(super) struct ExternalUser {
 
 /// A service account, and the identity that may impersonate it.
 #[derive(Clone)]
-pub(super) struct Impersonated {
+pub(super) struct ImpersonatedAccount {
     pub(super) url: String,
     pub(super) delegates: Vec<String>,
     pub(super) base: Identity,
@@ -141,7 +141,7 @@ pub(super) struct Impersonated {
 
 /// The machine's own service account.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Machine {
+pub(super) struct MachineAccount {
     /// The host, and the port if it isn't 80.
     pub(super) host: String,
     /// True if a setting names the metadata server. In that case it is an error if the server doesn't answer.
@@ -154,7 +154,7 @@ fn token_uri() -> String {
     "https://oauth2.googleapis.com/token".to_owned()
 }
 
-impl External {
+impl ExternalAccount {
     /// Returns the URL of the server that exchanges the token. Tokens made from certificates are exchanged at a
     /// separate host.
     pub(super) fn token_url(&self) -> &str {
@@ -169,7 +169,7 @@ impl External {
 ///
 /// # Errors
 /// Returns the mistake in the configured file. In that case no other source is tried.
-pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
+pub(super) fn find(environment: &Environment) -> Result<Adc, CredentialFailure> {
     let own_quota = environment.get("GOOGLE_CLOUD_QUOTA_PROJECT");
     let named = environment.get("GOOGLE_APPLICATION_CREDENTIALS").map(PathBuf::from);
     let usual = gcloud_file(environment);
@@ -182,15 +182,15 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     };
     if let Some((name, path)) = found {
         let name = format!("{name} ({})", path.display());
-        let text = std::fs::read(&path).map_err(|e| Lacking::unusable(&name, e.to_string()))?;
-        let mut adc = read(&name, &text).map_err(|cause| Lacking::unusable(&name, cause))?;
+        let text = std::fs::read(&path).map_err(|e| CredentialFailure::unusable(&name, e.to_string()))?;
+        let mut adc = read(&name, &text).map_err(|cause| CredentialFailure::unusable(&name, cause))?;
         adc.quota_project = own_quota.or(adc.quota_project);
         return Ok(adc);
     }
     let tried =
         ["GOOGLE_APPLICATION_CREDENTIALS", "gcloud's default credentials"].map(str::to_owned).to_vec();
     if environment.switch("NO_GCE_CHECK") == Some(true) {
-        return Err(Lacking::Nothing(tried));
+        return Err(CredentialFailure::Nothing(tried));
     }
     let host = environment.first(&["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"]);
     let is_asked_for = host.is_some();
@@ -199,7 +199,7 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
     let host = host.unwrap_or_else(|| "169.254.169.254".to_owned());
     Ok(Adc {
         name: "the metadata server".to_owned(),
-        identity: Identity::Machine(Machine { host, is_asked_for, tried }),
+        identity: Identity::Machine(MachineAccount { host, is_asked_for, tried }),
         quota_project: own_quota,
         universe: None,
     })
@@ -210,9 +210,9 @@ pub(super) fn find(environment: &Environment) -> Result<Adc, Lacking> {
 ///
 /// # Errors
 /// Returns the mistake in the key, without the key's content.
-pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, Lacking> {
+pub(super) fn given(key: &str, environment: &Environment) -> Result<Adc, CredentialFailure> {
     let name = "service_account_key";
-    let unusable = |cause: String| Lacking::unusable(name, cause);
+    let unusable = |cause: String| CredentialFailure::unusable(name, cause);
     let mut adc = read(name, key.as_bytes()).map_err(unusable)?;
     if !matches!(adc.identity, Identity::ServiceAccount(_)) {
         return Err(unusable(
@@ -269,7 +269,7 @@ fn identity(document: Value) -> Result<Identity, String> {
         "service_account" => Identity::ServiceAccount(fields(document).map_err(in_kind)?),
         "external_account_authorized_user" => Identity::ExternalUser(fields(document).map_err(in_kind)?),
         "external_account" => {
-            let external: External = fields(document).map_err(in_kind)?;
+            let external: ExternalAccount = fields(document).map_err(in_kind)?;
             check(&external.credential_source).map_err(in_kind)?;
             Identity::External(Box::new(external))
         }
@@ -285,7 +285,7 @@ fn identity(document: Value) -> Result<Identity, String> {
                 fields(document).map_err(in_kind)?;
             let base =
                 identity(source_credentials).map_err(|cause| format!("its source_credentials: {cause}"))?;
-            Identity::Impersonated(Box::new(Impersonated { url, delegates, base }))
+            Identity::Impersonated(Box::new(ImpersonatedAccount { url, delegates, base }))
         }
         "" => return Err("it has no type".to_owned()),
         _ => {
@@ -298,7 +298,7 @@ fn identity(document: Value) -> Result<Identity, String> {
 }
 
 /// Checks that the settings name exactly one location of the token, and that Laneway supports it.
-fn check(subject: &Subject) -> Result<(), String> {
+fn check(subject: &SubjectTokenSource) -> Result<(), String> {
     if let Some(environment) = &subject.environment_id {
         return match environment.strip_prefix("aws") {
             Some("1") => Ok(()),
@@ -341,7 +341,7 @@ pub(super) fn text(field: &Option<String>) -> Option<&str> {
     field.as_deref().filter(|text| !text.is_empty())
 }
 
-fn format(format: &Format) -> Result<(), String> {
+fn format(format: &TokenFormat) -> Result<(), String> {
     match (format.kind.as_deref(), &format.subject_token_field_name) {
         (None | Some("text"), _) | (Some("json"), Some(_)) => Ok(()),
         (Some("json"), None) => Err("its format is json, and has no subject_token_field_name".to_owned()),
@@ -358,7 +358,13 @@ macro_rules! without_secrets {
         })*
     };
 }
-without_secrets!(User, ServiceAccount, External, ExternalUser, Impersonated);
+without_secrets!(
+    AuthorizedUser,
+    ServiceAccount,
+    ExternalAccount,
+    ExternalAuthorizedUser,
+    ImpersonatedAccount
+);
 
 #[cfg(test)]
 mod tests;

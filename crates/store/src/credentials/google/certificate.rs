@@ -10,19 +10,19 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use serde::Deserialize;
 
-use super::super::ask::malformed;
-use super::adc::{Certificate, GOOGLE, gcloud_folder, is_absent, text};
+use super::super::request::malformed;
+use super::adc::{CertificateSource, GOOGLE, gcloud_folder, is_absent, text};
 use crate::Environment;
 
 /// The configuration that names a certificate's files, as `gcloud iam workload-identity-pools create-cred-config`
 /// writes it.
 #[derive(Deserialize)]
-struct Document {
-    cert_configs: Configs,
+struct CertificateConfig {
+    cert_configs: CertificateConfigs,
 }
 
 #[derive(Deserialize)]
-struct Configs {
+struct CertificateConfigs {
     /// The only entry that Laneway uses. The other entries describe the key stores of desktop systems.
     workload: Option<Workload>,
 }
@@ -48,7 +48,7 @@ fn location(environment: &Environment) -> Option<(Option<&'static str>, PathBuf)
 /// # Errors
 /// Returns the mistake in the configuration that names them.
 pub(super) fn configured(
-    source: &Certificate,
+    source: &CertificateSource,
     environment: &Environment,
 ) -> Result<ClientCertificate, String> {
     let (by, path) = match text(&source.certificate_config_location) {
@@ -70,7 +70,7 @@ fn named(by: Option<&str>, path: &Path) -> String {
 fn read(by: Option<&str>, path: &Path) -> Result<Option<ClientCertificate>, String> {
     let bad = |cause: String| format!("{}: {cause}", named(by, path));
     let document = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let document: Document = serde_json::from_slice(&document).map_err(|e| bad(malformed(&e)))?;
+    let document: CertificateConfig = serde_json::from_slice(&document).map_err(|e| bad(malformed(&e)))?;
     let Some(Workload { cert_path, key_path }) = document.cert_configs.workload else { return Ok(None) };
     for (field, value) in [("cert_path", &cert_path), ("key_path", &key_path)] {
         if value.is_empty() {
@@ -86,7 +86,7 @@ fn read(by: Option<&str>, path: &Path) -> Result<Option<ClientCertificate>, Stri
 ///
 /// # Errors
 /// Returns the file that can't be used, and why.
-pub(super) fn subject(source: &Certificate, pair: &ClientCertificate) -> Result<String, String> {
+pub(super) fn subject(source: &CertificateSource, pair: &ClientCertificate) -> Result<String, String> {
     let own = certificates(&pair.certificate_file)?;
     let mut chain = own.into_iter().take(1).collect::<Vec<_>>();
     if let Some(path) = text(&source.trust_chain_path) {

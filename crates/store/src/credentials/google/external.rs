@@ -8,9 +8,9 @@ use laneway_lanes::Lanes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::ask::{Ask, malformed, short};
+use super::super::request::{CredentialRequest, malformed, short};
 use super::super::{command, sigv4};
-use super::adc::{Executable, External, Format, Subject};
+use super::adc::{Executable, ExternalAccount, SubjectTokenSource, TokenFormat};
 use super::certificate;
 use super::token::{SCOPE, Token, basic, granted, impersonated};
 use crate::digest::hex_sha256;
@@ -27,7 +27,7 @@ const EXECUTABLE_LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// Returns the failed step (reading, running, asking or exchanging) and its cause.
 pub(super) async fn token(
-    external: &External,
+    external: &ExternalAccount,
     environment: &Environment,
     lanes: &Lanes,
 ) -> Result<Token, String> {
@@ -55,7 +55,7 @@ pub(super) async fn token(
         _ => None,
     };
     fields.extend(options.as_deref().map(|options| ("options", options)));
-    let mut ask = Ask::form(external.token_url(), &fields)?.showing(pair.as_ref());
+    let mut ask = CredentialRequest::form(external.token_url(), &fields)?.showing(pair.as_ref());
     if let (Some(id), Some(secret)) = (&external.client_id, &external.client_secret) {
         ask = ask.header("authorization", &basic(id, secret))?;
     }
@@ -69,7 +69,11 @@ pub(super) async fn token(
     }
 }
 
-async fn subject(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
+async fn subject(
+    external: &ExternalAccount,
+    environment: &Environment,
+    lanes: &Lanes,
+) -> Result<String, String> {
     let source = &external.credential_source;
     if source.environment_id.is_some() {
         return aws(external, environment, lanes).await;
@@ -81,7 +85,7 @@ async fn subject(external: &External, environment: &Environment, lanes: &Lanes) 
         let text = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
         return formatted(&text, &source.format).map_err(|cause| format!("{path}: {cause}"));
     }
-    let mut ask = Ask::get(source.url.as_deref().unwrap_or_default())?;
+    let mut ask = CredentialRequest::get(source.url.as_deref().unwrap_or_default())?;
     for (name, value) in &source.headers {
         ask = ask.header(name, value)?;
     }
@@ -93,7 +97,7 @@ async fn subject(external: &External, environment: &Environment, lanes: &Lanes) 
 }
 
 /// Extracts a token from a file or an answer.
-fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
+fn formatted(text: &[u8], format: &TokenFormat) -> Result<String, String> {
     let token = match (format.kind.as_deref(), &format.subject_token_field_name) {
         (Some("json"), Some(field)) => {
             let document: Value = serde_json::from_slice(text).map_err(|e| malformed(&e))?;
@@ -108,7 +112,7 @@ fn formatted(text: &[u8], format: &Format) -> Result<String, String> {
 
 /// The JSON document that an executable prints, and that it may also save in a file.
 #[derive(Deserialize)]
-struct Printed {
+struct ExecutableOutput {
     version: u64,
     success: bool,
     token_type: Option<String>,
@@ -122,7 +126,7 @@ struct Printed {
 
 async fn run(
     executable: &Executable,
-    external: &External,
+    external: &ExternalAccount,
     environment: &Environment,
 ) -> Result<String, String> {
     // A credentials file may come from a third party, so it must not run a program unless the user allows it.
@@ -133,7 +137,7 @@ async fn run(
     }
     if let Some(path) = &executable.output_file
         && let Ok(text) = std::fs::read(path)
-        && let Ok(kept) = serde_json::from_slice::<Printed>(&text)
+        && let Ok(kept) = serde_json::from_slice::<ExecutableOutput>(&text)
         && kept.expiration_time.is_some()
         && let Ok(token) = printed(&kept)
     {
@@ -157,12 +161,12 @@ async fn run(
     {
         output = std::fs::read(path).map_err(|e| format!("{path}: {e}"))?;
     }
-    let document: Printed =
+    let document: ExecutableOutput =
         serde_json::from_slice(&output).map_err(|e| format!("the program's output: {}", malformed(&e)))?;
     printed(&document)
 }
 
-fn printed(document: &Printed) -> Result<String, String> {
+fn printed(document: &ExecutableOutput) -> Result<String, String> {
     if document.version > 1 {
         return Err(format!("the program's output has version {}, which isn't known", document.version));
     }
@@ -186,14 +190,14 @@ fn printed(document: &Printed) -> Result<String, String> {
 
 /// Returns AWS's proof of identity: a request to STS that is signed but not sent. Google itself sends the request to
 /// STS, to learn who signed it.
-async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
+async fn aws(external: &ExternalAccount, environment: &Environment, lanes: &Lanes) -> Result<String, String> {
     let source = &external.credential_source;
     let session = match &source.imdsv2_session_token_url {
         None => None,
         Some(url) => Some(session(url, lanes).await?),
     };
     let ask = async |url: &str| -> Result<String, String> {
-        let mut ask = Ask::get(url)?;
+        let mut ask = CredentialRequest::get(url)?;
         if let Some(session) = &session {
             ask = ask.header("x-aws-ec2-metadata-token", session)?;
         }
@@ -227,7 +231,7 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
         _ => return Err("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set".to_owned()),
     };
     let verify = verification_url(source, &region);
-    let unsigned = Ask::new(Method::POST, &verify)?
+    let unsigned = CredentialRequest::new(Method::POST, &verify)?
         .header("x-goog-cloud-target-resource", &external.audience)?
         .header("x-amz-content-sha256", &hex_sha256(b""))?;
     let mut parts = unsigned.parts()?;
@@ -242,13 +246,14 @@ async fn aws(external: &External, environment: &Environment, lanes: &Lanes) -> R
     Ok(component(&request.to_string()))
 }
 
-fn verification_url(source: &Subject, region: &str) -> String {
+fn verification_url(source: &SubjectTokenSource, region: &str) -> String {
     const USUAL: &str = "https://sts.{region}.amazonaws.com?Action=GetCallerIdentity&Version=2011-06-15";
     source.regional_cred_verification_url.as_deref().unwrap_or(USUAL).replace("{region}", region)
 }
 
 async fn session(url: &str, lanes: &Lanes) -> Result<String, String> {
-    let ask = Ask::new(Method::PUT, url)?.header("x-aws-ec2-metadata-token-ttl-seconds", "300")?;
+    let ask =
+        CredentialRequest::new(Method::PUT, url)?.header("x-aws-ec2-metadata-token-ttl-seconds", "300")?;
     let answer = ask.send(lanes).await?;
     match answer.status.is_success() {
         true => Ok(String::from_utf8_lossy(&answer.body).trim().to_owned()),
@@ -262,10 +267,10 @@ mod tests {
 
     #[test]
     fn a_token_is_text_unless_a_field_is_named() {
-        assert_eq!(formatted(b"token\n", &Format::default()).as_deref(), Ok("token"));
-        let json = Format { kind: Some("json".into()), subject_token_field_name: Some("f".into()) };
+        assert_eq!(formatted(b"token\n", &TokenFormat::default()).as_deref(), Ok("token"));
+        let json = TokenFormat { kind: Some("json".into()), subject_token_field_name: Some("f".into()) };
         assert_eq!(formatted(br#"{"f":"token"}"#, &json).as_deref(), Ok("token"));
-        for (text, format) in [(&b" \n"[..], &Format::default()), (b"{}", &json), (b"hush", &json)] {
+        for (text, format) in [(&b" \n"[..], &TokenFormat::default()), (b"{}", &json), (b"hush", &json)] {
             let error = formatted(text, format).expect_err("no token");
             assert!(!error.contains("hush"), "{error}");
         }

@@ -3,10 +3,10 @@
 
 use laneway_lanes::Lanes;
 
-use super::super::ask::Ask;
-use super::super::lacking::Lacking;
+use super::super::failure::CredentialFailure;
 use super::super::presence::{Cloud, first_answer, is_there};
-use super::adc::{GOOGLE, Machine};
+use super::super::request::CredentialRequest;
+use super::adc::{GOOGLE, MachineAccount};
 use super::token::{Token, granted};
 
 /// Fetches a token. If no setting names the server, Laneway treats a server that is unreachable or has no account as
@@ -16,17 +16,17 @@ use super::token::{Token, granted};
 /// Returns the reason why there is none.
 pub(super) async fn token(
     name: &str,
-    machine: &Machine,
+    machine: &MachineAccount,
     universe: &str,
     lanes: &Lanes,
-) -> Result<Token, Lacking> {
-    let unusable = |cause: String| Lacking::unusable(name, cause);
+) -> Result<Token, CredentialFailure> {
+    let unusable = |cause: String| CredentialFailure::unusable(name, cause);
     let nothing = |cause: &str| {
         if machine.is_asked_for {
-            return Lacking::unusable(format!("GCE_METADATA_HOST ({})", machine.host), cause);
+            return CredentialFailure::unusable(format!("GCE_METADATA_HOST ({})", machine.host), cause);
         }
         let last = format!("{name} ({cause})");
-        Lacking::Nothing(machine.tried.iter().cloned().chain([last]).collect())
+        CredentialFailure::Nothing(machine.tried.iter().cloned().chain([last]).collect())
     };
     let ask = ask(machine, "instance/service-accounts/default/token").map_err(unusable)?;
     let (host, port) = ask.host();
@@ -65,7 +65,7 @@ pub(super) async fn token(
 ///
 /// # Errors
 /// Returns the reason why it isn't known.
-pub(super) async fn email(machine: &Machine, lanes: &Lanes) -> Result<String, String> {
+pub(super) async fn email(machine: &MachineAccount, lanes: &Lanes) -> Result<String, String> {
     let ask = ask(machine, "instance/service-accounts/default/email")?;
     let answer = ask.send(lanes).await?;
     match answer.status.is_success() {
@@ -74,7 +74,7 @@ pub(super) async fn email(machine: &Machine, lanes: &Lanes) -> Result<String, St
     }
 }
 
-fn ask(machine: &Machine, path: &str) -> Result<Ask, String> {
-    Ask::get(&format!("http://{}/computeMetadata/v1/{path}", machine.host))?
+fn ask(machine: &MachineAccount, path: &str) -> Result<CredentialRequest, String> {
+    CredentialRequest::get(&format!("http://{}/computeMetadata/v1/{path}", machine.host))?
         .header("metadata-flavor", "Google")
 }

@@ -7,35 +7,35 @@ use laneway_lanes::Lanes;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::ask::Ask;
-use super::super::lacking::Lacking;
+use super::super::failure::CredentialFailure;
+use super::super::request::CredentialRequest;
 use super::account_key::AccountKey;
 use super::adc::ServiceAccount;
 use super::token::{Token, refusal};
 
 /// A service account, with its key or IAM's URL to sign for it.
-pub(crate) struct Signer {
+pub(crate) struct AccountSigner {
     email: String,
     /// The source's name in error messages.
     source: String,
-    by: By,
+    by: SigningMethod,
 }
 
-enum By {
+enum SigningMethod {
     /// The account's own key.
     Key(Box<AccountKey>),
-    Iam(Iam),
+    Iam(IamSigner),
 }
 
 /// The URL and the token with which IAM signs for the account.
-struct Iam {
+struct IamSigner {
     url: String,
     delegates: Vec<String>,
     token: Token,
     lanes: Lanes,
 }
 
-impl Signer {
+impl AccountSigner {
     /// Returns a signer for a service account, with the private key from its file.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Signer {
     pub(super) fn of_key(source: &str, account: &ServiceAccount) -> Result<Self, String> {
         let key = AccountKey::of(account)?;
         let (email, source) = (account.client_email.clone(), source.to_owned());
-        Ok(Self { email, source, by: By::Key(Box::new(key)) })
+        Ok(Self { email, source, by: SigningMethod::Key(Box::new(key)) })
     }
 
     /// Returns a signer for the account that an IAM URL names. IAM signs, and `token` authorises the request to IAM.
@@ -54,8 +54,8 @@ impl Signer {
         token: Token,
         lanes: &Lanes,
     ) -> Self {
-        let iam = Iam { url, delegates: delegates.to_vec(), token, lanes: lanes.clone() };
-        Self { email, source: source.to_owned(), by: By::Iam(iam) }
+        let iam = IamSigner { url, delegates: delegates.to_vec(), token, lanes: lanes.clone() };
+        Self { email, source: source.to_owned(), by: SigningMethod::Iam(iam) }
     }
 
     pub(crate) fn email(&self) -> &str {
@@ -65,7 +65,7 @@ impl Signer {
     /// Returns true if IAM signs. Google regularly replaces the key with which IAM signs, so signatures become invalid
     /// after a while.
     pub(crate) fn is_rotated(&self) -> bool {
-        matches!(self.by, By::Iam(_))
+        matches!(self.by, SigningMethod::Iam(_))
     }
 
     /// Returns the signature, RSA with SHA-256 (PKCS #1 v1.5).
@@ -74,18 +74,18 @@ impl Signer {
     /// `Unauthenticated`, with IAM's error.
     pub(crate) async fn sign(&self, text: &str) -> Result<Vec<u8>, crate::Error> {
         let signature = match &self.by {
-            By::Key(key) => key.sign(text),
-            By::Iam(iam) => iam.sign(text).await,
+            SigningMethod::Key(key) => key.sign(text),
+            SigningMethod::Iam(iam) => iam.sign(text).await,
         };
-        signature.map_err(|cause| Lacking::unusable(&self.source, cause).into_error())
+        signature.map_err(|cause| CredentialFailure::unusable(&self.source, cause).into_error())
     }
 }
 
-impl Iam {
+impl IamSigner {
     async fn sign(&self, text: &str) -> Result<Vec<u8>, String> {
         let document = json!({"payload": BASE64_STANDARD.encode(text), "delegates": self.delegates});
         let authorization = format!("Bearer {}", self.token.access_token);
-        let ask = Ask::json(&self.url, &document)?.header("authorization", &authorization)?;
+        let ask = CredentialRequest::json(&self.url, &document)?.header("authorization", &authorization)?;
         let answer = ask.send(&self.lanes).await?;
         if !answer.status.is_success() {
             return Err(format!("{} answered {}", ask.place(), refusal(&answer)));

@@ -10,9 +10,9 @@ use laneway_lanes::{ClientCertificate, Lanes};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::ask::{Answer, Ask, short};
+use super::super::request::{CredentialRequest, CredentialResponse, short};
 use super::account_key::AccountKey;
-use super::adc::{ExternalUser, ServiceAccount, User};
+use super::adc::{AuthorizedUser, ExternalAuthorizedUser, ServiceAccount};
 use crate::timestamp::{end_in, now_s, rfc3339};
 
 /// The scope of all tokens, the same as gcloud's. It covers all services, so only the account's roles limit what a
@@ -36,14 +36,14 @@ impl std::fmt::Debug for Token {
 }
 
 /// Fetches a user's token with the login's refresh token.
-pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String> {
+pub(super) async fn of_user(user: &AuthorizedUser, lanes: &Lanes) -> Result<Token, String> {
     let fields = [
         ("grant_type", "refresh_token"),
         ("client_id", &user.client_id),
         ("client_secret", &user.client_secret),
         ("refresh_token", &user.refresh_token),
     ];
-    let ask = Ask::form(&user.token_uri, &fields)?;
+    let ask = CredentialRequest::form(&user.token_uri, &fields)?;
     granted(&ask, &ask.send(lanes).await?).map_err(|cause| match cause.contains("invalid_grant") {
         true => {
             format!("{cause}; the login was revoked or has ended: run gcloud auth application-default login")
@@ -53,9 +53,9 @@ pub(super) async fn of_user(user: &User, lanes: &Lanes) -> Result<Token, String>
 }
 
 /// Fetches a token with the refresh token of a login through another identity provider.
-pub(super) async fn of_external_user(user: &ExternalUser, lanes: &Lanes) -> Result<Token, String> {
+pub(super) async fn of_external_user(user: &ExternalAuthorizedUser, lanes: &Lanes) -> Result<Token, String> {
     let fields = [("grant_type", "refresh_token"), ("refresh_token", &*user.refresh_token)];
-    let ask = Ask::form(&user.token_url, &fields)?;
+    let ask = CredentialRequest::form(&user.token_url, &fields)?;
     let ask = ask.header("authorization", &basic(&user.client_id, &user.client_secret))?;
     granted(&ask, &ask.send(lanes).await?)
 }
@@ -90,7 +90,7 @@ pub(super) async fn of_service_account(
         return Ok(Token { access_token: assertion, expires_at: Some(end_in(LIFETIME.as_secs())) });
     }
     let fields = [("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)];
-    let ask = Ask::form(&account.token_uri, &fields)?;
+    let ask = CredentialRequest::form(&account.token_uri, &fields)?;
     granted(&ask, &ask.send(lanes).await?)
 }
 
@@ -106,7 +106,9 @@ pub(super) async fn impersonated(
     let lifetime = format!("{}s", lifetime_s.unwrap_or(LIFETIME.as_secs()));
     let document = json!({"delegates": delegates, "scope": [SCOPE], "lifetime": lifetime});
     let authorization = format!("Bearer {}", base.access_token);
-    let ask = Ask::json(url, &document)?.header("authorization", &authorization)?.showing(certificate);
+    let ask = CredentialRequest::json(url, &document)?
+        .header("authorization", &authorization)?
+        .showing(certificate);
     let answer = ask.send(lanes).await?;
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -129,7 +131,7 @@ pub(super) async fn impersonated(
 ///
 /// # Errors
 /// Returns the server's error, or that the answer can't be read.
-pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
+pub(super) fn granted(ask: &CredentialRequest, answer: &CredentialResponse) -> Result<Token, String> {
     if !answer.status.is_success() {
         return Err(format!("{} answered {}", ask.place(), refusal(answer)));
     }
@@ -149,7 +151,7 @@ pub(super) fn granted(ask: &Ask, answer: &Answer) -> Result<Token, String> {
 }
 
 /// Returns the server's error message, in the format of OAuth or of Google's other services.
-pub(super) fn refusal(answer: &Answer) -> String {
+pub(super) fn refusal(answer: &CredentialResponse) -> String {
     let status = answer.status.as_u16();
     let Ok(document) = answer.json::<Value>() else { return format!("{status}: {}", answer.text()) };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -170,14 +172,14 @@ mod tests {
 
     use super::*;
 
-    fn answer(status: u16, body: &'static str) -> Answer {
+    fn answer(status: u16, body: &'static str) -> CredentialResponse {
         let status = StatusCode::from_u16(status).expect("a status");
-        Answer { status, headers: http::HeaderMap::new(), body: body.into() }
+        CredentialResponse { status, headers: http::HeaderMap::new(), body: body.into() }
     }
 
     #[test]
     fn tokens_come_with_their_lifetime_in_either_way() {
-        let ask = Ask::get("https://h/token").expect("a question");
+        let ask = CredentialRequest::get("https://h/token").expect("a question");
         for body in [
             r#"{"access_token":"t","expires_in":3600}"#,
             r#"{"access_token":"t","expires_in":"3600"}"#,

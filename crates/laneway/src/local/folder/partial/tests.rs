@@ -8,7 +8,7 @@ use laneway_store::Version;
 use super::*;
 use crate::content::checksum::{ChecksumSet, Crc};
 use crate::local::folder::{CommitOptions, FilePlace, Folder, StagedFile};
-use crate::location::relative::Relative;
+use crate::location::relative::RelativePath;
 
 const SIZE: u64 = 1000;
 
@@ -18,7 +18,7 @@ fn subject() -> DownloadSubject {
 }
 
 fn place(dir: &Path) -> FilePlace {
-    Folder::new(dir).place(&Relative::new("f".into()).unwrap())
+    Folder::new(dir).place(&RelativePath::new("f".into()).unwrap())
 }
 
 fn resume(dir: &Path, subject: &DownloadSubject, boot: u64) -> (StagedFile, Vec<(u64, u64)>) {
@@ -248,7 +248,7 @@ fn names_tell_sources_and_destinations_apart() {
 /// A journal of arbitrary bytes causes no panic, and yields no claim beyond the object's end.
 #[test]
 fn a_journal_of_any_bytes_is_survived() {
-    let mut random = crate::plan::random::Random(5);
+    let mut random = crate::plan::random::RandomNumbers(5);
     for _ in 0..200 {
         let dir = tempfile::tempdir().unwrap();
         left_behind(dir.path(), 1);

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use laneway_store::PartChecksums;
 
 use super::*;
-use crate::plan::random::Random;
+use crate::plan::random::RandomNumbers;
 
 fn subject() -> UploadSubject {
     let file = FileIdentity { inode: 1, size: 40, modified: (2, 3), changed: (4, 5) };
@@ -94,7 +94,7 @@ fn of_a_torn_or_damaged_journal_only_whole_lines_are_believed() {
     let whole = bytes_of(dir.path());
     assert_eq!(read(&whole).unwrap().parts.len(), 20);
     for seed in 0..2_000 {
-        let mut random = Random(seed);
+        let mut random = RandomNumbers(seed);
         let mut bytes = whole.clone();
         bytes.truncate(random.below(whole.len() as u64 + 1) as usize);
         for _ in 0..random.below(4) {

@@ -1,11 +1,15 @@
 use super::*;
 
 /// Returns the plan for these files and variables.
-fn planned(config: &str, variables: &[(&str, &str)]) -> Result<Planned, Lacking> {
+fn planned(config: &str, variables: &[(&str, &str)]) -> Result<NamedSource, CredentialFailure> {
     asked(None, config, variables)
 }
 
-fn asked(profile: Option<&str>, config: &str, variables: &[(&str, &str)]) -> Result<Planned, Lacking> {
+fn asked(
+    profile: Option<&str>,
+    config: &str,
+    variables: &[(&str, &str)],
+) -> Result<NamedSource, CredentialFailure> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("config");
     std::fs::write(&path, config).expect("a file");
@@ -13,9 +17,9 @@ fn asked(profile: Option<&str>, config: &str, variables: &[(&str, &str)]) -> Res
     let own = [("AWS_CONFIG_FILE", path.as_str()), ("HOME", "/nowhere")];
     let environment = Environment::of(own.into_iter().chain(variables.iter().copied()));
     let files = AwsFiles::load(&environment).expect("files");
-    let chosen = Chosen::of(profile, &environment);
+    let chosen = ProfileChoice::of(profile, &environment);
     let active = files.chosen(&chosen).expect("a profile");
-    plan(&Landscape {
+    plan(&PlanInput {
         environment: &environment,
         files: &files,
         active: &active,
@@ -24,9 +28,9 @@ fn asked(profile: Option<&str>, config: &str, variables: &[(&str, &str)]) -> Res
     })
 }
 
-fn cause(outcome: Result<Planned, Lacking>) -> String {
+fn cause(outcome: Result<NamedSource, CredentialFailure>) -> String {
     match outcome {
-        Err(Lacking::Unusable { source, cause }) => format!("{source}: {cause}"),
+        Err(CredentialFailure::Unusable { source, cause }) => format!("{source}: {cause}"),
         other => panic!("expected an unusable source, got {other:?}"),
     }
 }
@@ -39,20 +43,20 @@ fn a_chain_of_roles_ends_at_keys() {
         "[default]\nrole_arn = arn:1\nsource_profile = middle\nexternal_id = e\nduration_seconds = 900\n\
          [profile middle]\nrole_arn = arn:2\nsource_profile = keys\n[profile keys]\nregion = eu-west-1\n{KEYS}"
     );
-    let Source::Role { role, base } = planned(&config, &[]).expect("a plan").source else {
+    let AwsSource::Role { role, base } = planned(&config, &[]).expect("a plan").source else {
         panic!("no role")
     };
     assert_eq!((role.arn.as_str(), role.external_id.as_deref()), ("arn:1", Some("e")));
     assert_eq!(role.duration, Some(Duration::from_secs(900)));
-    let Source::Role { role, base } = base.source else { panic!("no role") };
+    let AwsSource::Role { role, base } = base.source else { panic!("no role") };
     assert_eq!((role.arn.as_str(), role.sts.url.as_str()), ("arn:2", "https://sts.eu-west-1.amazonaws.com"));
-    assert!(matches!(base.source, Source::Keys(Keys { id, .. }) if id == "A"));
+    assert!(matches!(base.source, AwsSource::Keys(UnparsedKey { id, .. }) if id == "A"));
 }
 
 #[test]
 fn a_profile_may_be_its_own_source_and_no_other_circle_is_followed() {
     let own = format!("[default]\nrole_arn = arn:1\nsource_profile = default\n{KEYS}");
-    assert!(matches!(planned(&own, &[]).expect("a plan").source, Source::Role { .. }));
+    assert!(matches!(planned(&own, &[]).expect("a plan").source, AwsSource::Role { .. }));
     let circle = "[default]\nrole_arn = arn:1\nsource_profile = b\n[profile b]\nrole_arn = arn:2\nsource_profile = default\n";
     assert!(cause(planned(circle, &[])).contains("circle"));
 }
@@ -79,7 +83,9 @@ fn keys_of_a_profile_with_an_endpoint_are_not_shown_to_amazons_sts() {
     let config = format!(
         "[default]\nrole_arn = arn:1\nsource_profile = minio\n[profile minio]\nendpoint_url = http://minio:9000/\n{KEYS}"
     );
-    let Source::Role { role, .. } = planned(&config, &[]).expect("a plan").source else { panic!("no role") };
+    let AwsSource::Role { role, .. } = planned(&config, &[]).expect("a plan").source else {
+        panic!("no role")
+    };
     assert_eq!(role.sts.url, "http://minio:9000");
 }
 
@@ -87,8 +93,8 @@ fn keys_of_a_profile_with_an_endpoint_are_not_shown_to_amazons_sts() {
 fn variables_go_before_the_profile_unless_it_was_asked_for_by_name() {
     let config = format!("[profile p]\n{KEYS}");
     let variables = [("AWS_ACCESS_KEY_ID", "B"), ("AWS_SECRET_ACCESS_KEY", "T"), ("AWS_PROFILE", "p")];
-    let id = |planned: Planned| match planned.source {
-        Source::Keys(keys) => keys.id,
+    let id = |planned: NamedSource| match planned.source {
+        AwsSource::Keys(keys) => keys.id,
         other => panic!("{other:?}"),
     };
     assert_eq!(id(planned(&config, &variables).expect("keys")), "B");
@@ -109,7 +115,7 @@ fn half_of_a_key_is_no_key_and_not_passed_over() {
 fn a_web_identity_is_that_of_variables_or_of_the_profile() {
     let variables =
         [("AWS_WEB_IDENTITY_TOKEN_FILE", "/token"), ("AWS_ROLE_ARN", "arn:1"), ("AWS_REGION", "cn-north-1")];
-    let Source::WebIdentity { role, token_file } =
+    let AwsSource::WebIdentity { role, token_file } =
         planned(KEYS_OF_DEFAULT, &variables).expect("a plan").source
     else {
         panic!("no web identity")
@@ -120,7 +126,7 @@ fn a_web_identity_is_that_of_variables_or_of_the_profile() {
     );
     assert!(cause(planned("", &variables[..1])).contains("AWS_ROLE_ARN is not set"));
     let config = "[profile p]\nweb_identity_token_file = ~/t\nrole_arn = arn:2\nrole_session_name = n\n";
-    let Source::WebIdentity { role, token_file } =
+    let AwsSource::WebIdentity { role, token_file } =
         asked(Some("p"), config, &variables).expect("a plan").source
     else {
         panic!("no web identity")
@@ -135,13 +141,13 @@ const KEYS_OF_DEFAULT: &str = "[default]\naws_access_key_id = A\naws_secret_acce
 fn sso_is_set_up_by_a_session_or_in_the_profile() {
     let session = "[default]\nsso_session = s\nsso_account_id = 1\nsso_role_name = r\n\
                    [sso-session s]\nsso_start_url = https://start\nsso_region = eu-west-1\n";
-    let Source::Sso(sso) = planned(session, &[]).expect("a plan").source else { panic!("no SSO") };
+    let AwsSource::Sso(sso) = planned(session, &[]).expect("a plan").source else { panic!("no SSO") };
     assert_eq!(
         (sso.session.as_deref(), sso.portal.as_str()),
         (Some("s"), "https://portal.sso.eu-west-1.amazonaws.com")
     );
     let legacy = "[default]\nsso_start_url = https://start\nsso_region = eu-west-1\nsso_account_id = 1\nsso_role_name = r\n";
-    let Source::Sso(sso) = planned(legacy, &[]).expect("a plan").source else { panic!("no SSO") };
+    let AwsSource::Sso(sso) = planned(legacy, &[]).expect("a plan").source else { panic!("no SSO") };
     assert_eq!((sso.session, sso.start_url.as_str()), (None, "https://start"));
     for (config, word) in [
         ("[default]\nsso_session = gone\nsso_account_id = 1\nsso_role_name = r\n", "[sso-session gone]"),
@@ -164,16 +170,21 @@ fn sso_is_set_up_by_a_session_or_in_the_profile() {
 #[test]
 fn falls_back_to_container_and_instance_unless_a_profile_is_requested() {
     let relative = [("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2/x")];
-    let Source::Container { url, .. } = planned("", &relative).expect("a plan").source else {
+    let AwsSource::Container { url, .. } = planned("", &relative).expect("a plan").source else {
         panic!("no container")
     };
     assert_eq!(url, "http://169.254.170.2/v2/x");
     assert!(cause(asked(Some("p"), "[profile p]\nregion = x\n", &relative)).contains("holds no credentials"));
     let abroad = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://example.com/x")];
     assert!(cause(planned("", &abroad)).contains("neither this machine nor reached over TLS"));
-    let Source::Instance(instance) = planned("", &[]).expect("a plan").source else { panic!("no instance") };
+    let AwsSource::Instance(instance) = planned("", &[]).expect("a plan").source else {
+        panic!("no instance")
+    };
     assert_eq!((instance.endpoint.as_str(), instance.is_asked_for), ("http://169.254.169.254", false));
-    assert!(matches!(planned("", &[("AWS_EC2_METADATA_DISABLED", "true")]), Err(Lacking::Nothing(_))));
+    assert!(matches!(
+        planned("", &[("AWS_EC2_METADATA_DISABLED", "true")]),
+        Err(CredentialFailure::Nothing(_))
+    ));
 }
 
 #[test]

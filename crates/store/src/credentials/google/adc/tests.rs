@@ -1,15 +1,15 @@
 use super::*;
 
-fn found(document: &str) -> Result<Adc, Lacking> {
+fn found(document: &str) -> Result<Adc, CredentialFailure> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("adc.json");
     std::fs::write(&path, document).expect("a file");
     find(&Environment::of([("GOOGLE_APPLICATION_CREDENTIALS", path.display().to_string())]))
 }
 
-fn cause(outcome: Result<Adc, Lacking>) -> String {
+fn cause(outcome: Result<Adc, CredentialFailure>) -> String {
     match outcome {
-        Err(Lacking::Unusable { source, cause }) => format!("{source}: {cause}"),
+        Err(CredentialFailure::Unusable { source, cause }) => format!("{source}: {cause}"),
         other => panic!("{other:?}"),
     }
 }
@@ -119,5 +119,5 @@ fn without_a_file_it_is_the_machine() {
     assert!(
         matches!(&named.identity, Identity::Machine(machine) if machine.is_asked_for && machine.host == "h:1")
     );
-    assert!(matches!(find(&Environment::of([("NO_GCE_CHECK", "true")])), Err(Lacking::Nothing(_))));
+    assert!(matches!(find(&Environment::of([("NO_GCE_CHECK", "true")])), Err(CredentialFailure::Nothing(_))));
 }

@@ -7,10 +7,10 @@ use bytes::Bytes;
 
 use super::content::Extent;
 use super::precondition::Precondition;
-use super::restore::{Place, Restore};
-use super::versions::{Versioning, Which};
-use super::{Attributes, NewObject, Object, Objects, Refused, disk, now_us, read, write};
-use crate::checksum::Wanted;
+use super::restore::{Availability, Restore};
+use super::versions::{VersionSelector, Versioning};
+use super::{Attributes, NewObject, Object, Objects, StoreError, disk, now_us, read, write};
+use crate::checksum::WantedChecksums;
 
 impl Objects {
     /// Stores bytes under a key as a plain upload would. It creates the bucket if it is missing.
@@ -34,17 +34,17 @@ impl Objects {
     ) -> io::Result<Arc<Object>> {
         let put = || {
             match self.create_bucket_named(bucket) {
-                Ok(()) | Err(Refused::BucketExists) => {}
+                Ok(()) | Err(StoreError::BucketExists) => {}
                 Err(error) => return Err(error),
             }
-            let wanted = Wanted { md5_bytes_max: u64::MAX, crc64nvme: true, extra: None };
+            let wanted = WantedChecksums { md5_bytes_max: u64::MAX, crc64nvme: true, extra: None };
             let mut writer = self.writer(wanted, Some(bytes.len() as u64));
             writer.write(bytes)?;
             let new = NewObject { attributes, ..Default::default() };
             self.commit(bucket, key, writer.finish(), new, &Precondition::default())
         };
         put().map_err(|refused| match refused {
-            Refused::Io(error) => error,
+            StoreError::Io(error) => error,
             other => io::Error::other(format!("{other:?}")),
         })
     }
@@ -117,7 +117,7 @@ impl Objects {
     /// Returns the disk's error. A bucket that doesn't exist is `NotFound`.
     pub fn keep_versions(&self, bucket: &str, versioning: Versioning) -> io::Result<()> {
         self.set_versioning(bucket, versioning).map_err(|refused| match refused {
-            Refused::Io(error) => error,
+            StoreError::Io(error) => error,
             _ => io::ErrorKind::NotFound.into(),
         })
     }
@@ -170,9 +170,9 @@ impl Objects {
     /// Restores an archived object at once, for this many days. Returns true if it was archived.
     pub fn restore(&self, bucket: &str, key: &str, days: u32) -> bool {
         let now = now_us();
-        let copied = self.restore_if(bucket, key, Which::Live, |object| match object.place(now) {
-            Place::AtHand => Err(()),
-            Place::Archive { .. } | Place::Copied { .. } => Ok((Restore::copy(now, days), ())),
+        let copied = self.restore_if(bucket, key, VersionSelector::Live, |object| match object.place(now) {
+            Availability::AtHand => Err(()),
+            Availability::Archive { .. } | Availability::Copied { .. } => Ok((Restore::copy(now, days), ())),
         });
         copied.is_ok_and(|restored| restored.is_ok())
     }

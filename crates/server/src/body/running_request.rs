@@ -3,27 +3,30 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::verb::Verb;
 
 /// A running request, which is counted until this value is dropped.
-pub(crate) struct UnderWay {
-    tally: Arc<Tally>,
+pub(crate) struct RunningRequest {
+    tally: Arc<LiveCounters>,
     on_connection: Arc<std::sync::atomic::AtomicU64>,
     verb: Option<Verb>,
 }
 
-impl UnderWay {
-    pub(crate) fn begin(tally: &Arc<Tally>, on_connection: &Arc<std::sync::atomic::AtomicU64>) -> UnderWay {
+impl RunningRequest {
+    pub(crate) fn begin(
+        tally: &Arc<LiveCounters>,
+        on_connection: &Arc<std::sync::atomic::AtomicU64>,
+    ) -> RunningRequest {
         let now = tally.requests_now.fetch_add(1, Relaxed) + 1;
         tally.requests_peak.fetch_max(now, Relaxed);
         let streams = on_connection.fetch_add(1, Relaxed) + 1;
         tally.streams_peak.fetch_max(streams, Relaxed);
-        UnderWay { tally: tally.clone(), on_connection: on_connection.clone(), verb: None }
+        RunningRequest { tally: tally.clone(), on_connection: on_connection.clone(), verb: None }
     }
 
     /// Counts the request under its verb too, when the verb is known.
-    pub(crate) fn asking(mut self, verb: Verb) -> UnderWay {
+    pub(crate) fn asking(mut self, verb: Verb) -> RunningRequest {
         let now = self.tally.verbs_now[verb as usize].fetch_add(1, Relaxed) + 1;
         self.tally.verbs_peak[verb as usize].fetch_max(now, Relaxed);
         self.verb = Some(verb);
@@ -31,7 +34,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         self.tally.requests_now.fetch_sub(1, Relaxed);
         if let Some(verb) = self.verb {

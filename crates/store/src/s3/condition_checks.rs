@@ -4,30 +4,31 @@
 
 use super::S3;
 use super::headers::meta;
-use super::write_conditions::{PROBE_BYTES_MAX, Treatment, Write};
+use super::write_conditions::{ConditionSupport, ConditionalWrite, PROBE_BYTES_MAX};
 use crate::exchange::{Exchange, Outgoing};
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, PutOptions, Version};
 
 impl S3 {
     /// Returns true if the endpoint is known to enforce the condition of this kind of write.
-    pub(super) fn is_kept(&self, write: Write, condition: &Condition) -> bool {
-        condition.is_none() || self.conditions.treatment(write) == Treatment::Kept
+    pub(super) fn is_kept(&self, write: ConditionalWrite, condition: &Condition) -> bool {
+        condition.is_none() || self.conditions.treatment(write) == ConditionSupport::Kept
     }
 
     /// Returns true if Laneway sends a put with its condition although the caller isn't allowed the HEAD before it.
     /// Laneway does so while nothing has shown how the service treats conditions. It also does so if another put has
     /// just shown that the service enforces them.
-    fn goes_by_its_word(&self, write: Write, condition: &Condition) -> bool {
-        let is_unproven = matches!(write, Write::Put | Write::PutOnto) && self.conditions.is_unproven(write);
+    fn goes_by_its_word(&self, write: ConditionalWrite, condition: &Condition) -> bool {
+        let is_unproven = matches!(write, ConditionalWrite::Put | ConditionalWrite::PutOnto)
+            && self.conditions.is_unproven(write);
         is_unproven || self.is_kept(write, condition)
     }
 
     /// Returns the condition to send with a write. It is [`Condition::None`] if the endpoint refuses requests with
     /// conditions.
-    pub(super) fn sendable<'a>(&self, write: Write, condition: &'a Condition) -> &'a Condition {
+    pub(super) fn sendable<'a>(&self, write: ConditionalWrite, condition: &'a Condition) -> &'a Condition {
         match self.conditions.treatment(write) {
-            Treatment::Refused => &Condition::None,
-            Treatment::Kept | Treatment::Ignored => condition,
+            ConditionSupport::Refused => &Condition::None,
+            ConditionSupport::Kept | ConditionSupport::Ignored => condition,
         }
     }
 
@@ -39,7 +40,7 @@ impl S3 {
     pub(super) async fn look_before(
         &self,
         exchange: &Exchange<'_, Self>,
-        write: Write,
+        write: ConditionalWrite,
         id: &ObjectId,
         condition: &Condition,
     ) -> Result<(), Error> {
@@ -72,7 +73,7 @@ impl S3 {
         options: &PutOptions,
         mut written: ObjectMeta,
     ) -> ObjectMeta {
-        let write = Write::put(&options.condition);
+        let write = ConditionalWrite::put(&options.condition);
         let Some(_probing) =
             is_harmless(outgoing, options, &written).then(|| self.conditions.probing(write)).flatten()
         else {
@@ -102,7 +103,7 @@ impl S3 {
     pub(super) async fn look_after(
         &self,
         exchange: &Exchange<'_, Self>,
-        write: Write,
+        write: ConditionalWrite,
         condition: &Condition,
         written: ObjectMeta,
     ) -> Result<ObjectMeta, Error> {

@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::SystemTime;
 
+use super::failure::CredentialFailure;
 use super::google::Token;
-use super::lacking::Lacking;
 use crate::timestamp::to_rfc3339;
 use crate::{CredentialProvider, ExpiringKey};
 
@@ -12,9 +12,12 @@ use crate::{CredentialProvider, ExpiringKey};
 ///
 /// # Errors
 /// Returns the reason why there is none, with the provider's name.
-pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, Lacking> {
-    let handed = provider.bearer_token().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
-    good("token", handed.expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, CredentialFailure> {
+    let handed = provider
+        .bearer_token()
+        .await
+        .map_err(|e| CredentialFailure::unusable(provider.name(), words(&*e)))?;
+    good("token", handed.expires_at).map_err(|cause| CredentialFailure::unusable(provider.name(), cause))?;
     Ok(Token { access_token: handed.token, expires_at: handed.expires_at })
 }
 
@@ -22,12 +25,13 @@ pub(super) async fn token(provider: &dyn CredentialProvider) -> Result<Token, La
 ///
 /// # Errors
 /// Returns the reason why there is none, with the provider's name.
-pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey, Lacking> {
-    let handed = provider.access_key().await.map_err(|e| Lacking::unusable(provider.name(), words(&*e)))?;
+pub(super) async fn key(provider: &dyn CredentialProvider) -> Result<ExpiringKey, CredentialFailure> {
+    let handed =
+        provider.access_key().await.map_err(|e| CredentialFailure::unusable(provider.name(), words(&*e)))?;
     let ExpiringKey { mut key, expires_at } = handed;
-    good("key", expires_at).map_err(|cause| Lacking::unusable(provider.name(), cause))?;
+    good("key", expires_at).map_err(|cause| CredentialFailure::unusable(provider.name(), cause))?;
     if key.id.is_empty() || key.secret.is_empty() {
-        return Err(Lacking::unusable(provider.name(), "it returned an empty key"));
+        return Err(CredentialFailure::unusable(provider.name(), "it returned an empty key"));
     }
     key.session_token = key.session_token.filter(|token| !token.is_empty());
     Ok(ExpiringKey { key, expires_at })
@@ -55,7 +59,7 @@ fn words(error: &(dyn Error + 'static)) -> String {
         }
         cause = error.source();
     }
-    super::ask::short(&words)
+    super::request::short(&words)
 }
 
 #[cfg(test)]
@@ -63,7 +67,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
 
-    use super::super::cache::{Cache, Now, Source};
+    use super::super::cache::{Cache, ClockReading, CredentialSource};
     use super::*;
     use crate::{AccessKey, BearerToken, Provided};
 
@@ -103,26 +107,29 @@ mod tests {
     /// The provider, at a time that the test sets.
     struct Clocked {
         provider: Numbered,
-        start: Now,
+        start: ClockReading,
         after_s: AtomicU64,
     }
 
-    impl Source for Clocked {
+    impl CredentialSource for Clocked {
         type Credential = ExpiringKey;
 
-        async fn load(&self) -> Result<ExpiringKey, Lacking> {
+        async fn load(&self) -> Result<ExpiringKey, CredentialFailure> {
             key(&self.provider).await
         }
 
-        fn now(&self) -> Now {
+        fn now(&self) -> ClockReading {
             self.start.after(Duration::from_secs(self.after_s.load(Ordering::Relaxed)))
         }
     }
 
     #[tokio::test]
     async fn a_provider_is_asked_once_by_many_and_its_failure_has_its_name() {
-        let source =
-            Clocked { provider: Numbered::default(), start: Now::read(), after_s: AtomicU64::new(0) };
+        let source = Clocked {
+            provider: Numbered::default(),
+            start: ClockReading::read(),
+            after_s: AtomicU64::new(0),
+        };
         let cache = Cache::new(source);
         let at = async |seconds: u64| {
             cache.source.after_s.store(seconds, Ordering::Relaxed);
@@ -153,7 +160,7 @@ mod tests {
                 Box::pin(async { Ok(token) })
             }
         }
-        let error = |lacking: Lacking| lacking.into_error().to_string();
+        let error = |lacking: CredentialFailure| lacking.into_error().to_string();
         let ended = error(token(&Old).await.map(|_| ()).expect_err("ended"));
         assert!(ended.contains("old: it returned a token that expired at 1970"), "{ended}");
         let other = error(key(&Old).await.map(|_| ()).expect_err("another kind"));

@@ -21,12 +21,12 @@ pub(super) fn text_of(value: Value) -> String {
 
 /// Reads a text field, borrowed from the answer if possible.
 pub(super) fn text<'de, D: Deserializer<'de>, T: From<Cow<'de, str>>>(field: D) -> Result<T, D::Error> {
-    field.deserialize_any(Text).map(T::from)
+    field.deserialize_any(LenientText).map(T::from)
 }
 
-struct Text;
+struct LenientText;
 
-impl<'de> Visitor<'de> for Text {
+impl<'de> Visitor<'de> for LenientText {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

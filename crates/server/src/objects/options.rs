@@ -5,18 +5,21 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// The id of the account that owns everything.
+pub(crate) const ACCOUNT: &str = "000000000000";
+
 /// Encryption, access control, tags and locks. The store encrypts nothing, but it compares a customer's key and
 /// enforces locks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ObjectOptions {
     /// The object's encryption, if the writer requested one.
-    pub encryption: Option<Encryption>,
+    pub encryption: Option<ObjectEncryption>,
     /// The predefined access control list.
     pub acl: Option<String>,
     /// S3's tags.
     pub tags: BTreeMap<String, String>,
     /// The retention of the object.
-    pub retention: Option<Retention>,
+    pub retention: Option<RetentionLock>,
     /// S3's legal hold; `None` if it was never set.
     #[serde(default)]
     pub legal_hold: Option<bool>,
@@ -33,7 +36,7 @@ pub struct Asked {
 
 /// The encryption of an object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Encryption {
+pub enum ObjectEncryption {
     /// Encryption with a key that the store manages.
     Managed {
         /// The algorithm: `AES256`, `aws:kms` or `aws:kms:dsse`.
@@ -54,9 +57,28 @@ pub enum Encryption {
 
 /// The retention of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retention {
+pub struct RetentionLock {
     /// True for `COMPLIANCE` or `Locked`, false for `GOVERNANCE` or `Unlocked`.
     pub strict: bool,
     /// The end of the retention, in microseconds since 1970.
     pub until_us: u64,
+}
+
+/// A group of users beside the owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    AllUsers,
+    AuthenticatedUsers,
+}
+
+/// Returns the group to which a predefined access control list grants access, and true if it may write. `None` means that the list
+/// grants access only to the owner. The JSON API spells the names in another way (`publicRead`) than S3 and the XML API
+/// (`public-read`).
+pub(crate) fn granted(acl: Option<&str>) -> Option<(Group, bool)> {
+    match acl?.replace('-', "").to_ascii_lowercase().as_str() {
+        "publicread" => Some((Group::AllUsers, false)),
+        "publicreadwrite" => Some((Group::AllUsers, true)),
+        "authenticatedread" => Some((Group::AuthenticatedUsers, false)),
+        _ => None,
+    }
 }

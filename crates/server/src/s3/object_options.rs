@@ -6,27 +6,29 @@ use s3s::dto::{ObjectLockLegalHoldStatus, ObjectLockMode, Timestamp};
 use s3s::{S3Result, s3_error};
 
 use super::tagging;
-use crate::objects::asked::Retention;
+use crate::objects::options::RetentionLock;
 
-/// Returns the [`Asked`](crate::objects::asked::Asked) from the input of an operation that creates an object.
-macro_rules! asked_of {
+/// Returns the [`ObjectOptions`](crate::objects::options::ObjectOptions) from the input of an operation that creates an object.
+macro_rules! options_of {
     ($dialect:expr, $input:expr) => {{
-        let customer = $crate::s3::asked::customer_of!($input)?;
-        let managed = $crate::s3::encryption::Managed {
+        let customer = $crate::s3::object_options::customer_of!($input)?;
+        let managed = $crate::s3::encryption::ManagedEncryption {
             algorithm: $input.server_side_encryption.as_ref().map(|algorithm| algorithm.as_str()),
             kms_key: $input.ssekms_key_id.as_deref(),
             bucket_key: $input.bucket_key_enabled,
             context: $input.ssekms_encryption_context.as_deref(),
         };
-        $crate::objects::asked::Asked {
+        $crate::objects::options::ObjectOptions {
             encryption: $crate::s3::encryption::of_new(&managed, customer)?,
             acl: $crate::s3::acl::of_new($dialect, $input.acl.as_ref())?,
-            tags: $crate::s3::asked::tags($input.tagging.as_deref())?,
-            retention: $crate::s3::asked::retention(
+            tags: $crate::s3::object_options::tags($input.tagging.as_deref())?,
+            retention: $crate::s3::object_options::retention(
                 $input.object_lock_mode.as_ref(),
                 $input.object_lock_retain_until_date.as_ref(),
             )?,
-            legal_hold: $crate::s3::asked::legal_hold($input.object_lock_legal_hold_status.as_ref())?,
+            legal_hold: $crate::s3::object_options::legal_hold(
+                $input.object_lock_legal_hold_status.as_ref(),
+            )?,
             ..Default::default()
         }
     }};
@@ -58,13 +60,13 @@ macro_rules! source_customer_of {
 macro_rules! tell_encryption {
     ($output:expr, $encryption:expr) => {
         match $encryption {
-            Some($crate::objects::asked::Encryption::Managed { algorithm, kms_key, bucket_key }) => {
+            Some($crate::objects::options::ObjectEncryption::Managed { algorithm, kms_key, bucket_key }) => {
                 $output.server_side_encryption =
                     Some(s3s::dto::ServerSideEncryption::from(algorithm.clone()));
                 $output.ssekms_key_id = kms_key.clone();
                 $output.bucket_key_enabled = bucket_key.then_some(true);
             }
-            Some($crate::objects::asked::Encryption::Customer { md5, .. }) => {
+            Some($crate::objects::options::ObjectEncryption::Customer { md5, .. }) => {
                 $output.sse_customer_algorithm = Some("AES256".to_owned());
                 $output.sse_customer_key_md5 = Some(md5.clone());
             }
@@ -75,13 +77,13 @@ macro_rules! tell_encryption {
 
 /// Adds an object's retention to an answer.
 macro_rules! tell_lock {
-    ($output:expr, $asked:expr) => {
-        if let Some(retention) = &$asked.retention {
+    ($output:expr, $options:expr) => {
+        if let Some(retention) = &$options.retention {
             let mode = if retention.strict { "COMPLIANCE" } else { "GOVERNANCE" };
             $output.object_lock_mode = Some(s3s::dto::ObjectLockMode::from_static(mode));
             $output.object_lock_retain_until_date = Some($crate::s3::timestamp(retention.until_us));
         }
-        if let Some(is_on) = $asked.legal_hold {
+        if let Some(is_on) = $options.legal_hold {
             let status = if is_on { "ON" } else { "OFF" };
             $output.object_lock_legal_hold_status =
                 Some(s3s::dto::ObjectLockLegalHoldStatus::from_static(status));
@@ -89,13 +91,13 @@ macro_rules! tell_lock {
     };
 }
 
-pub(super) use {asked_of, customer_of, source_customer_of, tell_encryption, tell_lock};
+pub(super) use {customer_of, options_of, source_customer_of, tell_encryption, tell_lock};
 
 /// Reads the mode and the date of a retention. A request must have both or neither.
 pub(super) fn retention(
     mode: Option<&ObjectLockMode>,
     until: Option<&Timestamp>,
-) -> S3Result<Option<Retention>> {
+) -> S3Result<Option<RetentionLock>> {
     let (mode, until) = match (mode, until) {
         (None, None) => return Ok(None),
         (Some(mode), Some(until)) => (mode.as_str(), until),
@@ -115,7 +117,7 @@ pub(super) fn retention(
     if until_us <= crate::objects::now_us() {
         return Err(s3_error!(InvalidArgument, "The retain until date must be in the future!"));
     }
-    Ok(Some(Retention { strict, until_us }))
+    Ok(Some(RetentionLock { strict, until_us }))
 }
 
 /// Returns a date as microseconds since 1970.

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 
-use crate::encode::{Query, decode_listed};
+use super::MultipartDialect;
+use crate::encode::{QueryString, decode_listed};
 use crate::exchange::Exchange;
-use crate::multipart::SpeaksMultipart;
 use crate::{Error, ErrorKind, Multipart, ObjectId, Operation, PartChecksums, xml};
 
 /// The maximum number of pages, of a thousand uploads each. The limit stops the listing of a store whose pages never
@@ -19,7 +19,7 @@ const PAGES_MAX: u32 = 1000;
 ///
 /// # Errors
 /// Returns the store's error, or an error for pages that repeat or never end.
-pub(crate) async fn list<D: SpeaksMultipart>(
+pub(crate) async fn list<D: MultipartDialect>(
     dialect: &D,
     bucket: &str,
     prefix: &str,
@@ -53,8 +53,8 @@ pub(crate) async fn list<D: SpeaksMultipart>(
     Err(exchange.error(ErrorKind::Server, "the listing of uploads has no end"))
 }
 
-fn query(prefix: &str, (key, id): &(Option<String>, Option<String>)) -> Query {
-    Query::new()
+fn query(prefix: &str, (key, id): &(Option<String>, Option<String>)) -> QueryString {
+    QueryString::new()
         .and("uploads", "")
         // XML can't contain every key, so ask for percent-encoded keys.
         .and("encoding-type", "url")
@@ -85,22 +85,22 @@ fn granted(algorithm: Option<&str>, kind: Option<&str>) -> Option<PartChecksums>
     }
 }
 
-struct Page {
-    uploads: Vec<Upload>,
+struct UploadsPage {
+    uploads: Vec<UploadElement>,
     is_encoded: bool,
     next: Option<String>,
     next_id: Option<String>,
 }
 
-fn read(body: &[u8]) -> Result<Page, String> {
-    let answer: Answer = xml::answer(body, &["ListMultipartUploadsResult"])
+fn read(body: &[u8]) -> Result<UploadsPage, String> {
+    let answer: ListMultipartUploadsResult = xml::answer(body, &["ListMultipartUploadsResult"])
         .map_err(|e| format!("the answer isn't a list of uploads: {e}"))?;
     let some = |text: Option<String>| text.filter(|text| !text.is_empty());
     let next = some(answer.next_key_marker).filter(|_| answer.is_truncated);
     if answer.is_truncated && next.is_none() {
         return Err("a page of uploads says that more follow, but not where they begin".to_owned());
     }
-    Ok(Page {
+    Ok(UploadsPage {
         uploads: answer.uploads,
         is_encoded: answer.encoding_type.is_some_and(|encoding| encoding == "url"),
         next,
@@ -110,18 +110,18 @@ fn read(body: &[u8]) -> Result<Page, String> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct ListMultipartUploadsResult {
     #[serde(default)]
     is_truncated: bool,
     encoding_type: Option<String>,
     next_key_marker: Option<String>,
     next_upload_id_marker: Option<String>,
     #[serde(default, rename = "Upload")]
-    uploads: Vec<Upload>,
+    uploads: Vec<UploadElement>,
 }
 
 #[derive(Deserialize)]
-struct Upload {
+struct UploadElement {
     #[serde(rename = "Key")]
     key: String,
     #[serde(rename = "UploadId")]

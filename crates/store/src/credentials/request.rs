@@ -30,7 +30,7 @@ const SECRET_FIELDS: [&str; 8] = [
 
 /// A request that is retried while the server fails temporarily.
 #[derive(Clone)]
-pub(super) struct Ask {
+pub(super) struct CredentialRequest {
     origin: Origin,
     method: Method,
     target: Uri,
@@ -41,13 +41,13 @@ pub(super) struct Ask {
 
 /// An answer with any status.
 #[derive(Clone)]
-pub(super) struct Answer {
+pub(super) struct CredentialResponse {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
-impl Ask {
+impl CredentialRequest {
     /// Returns a request to an `http://` or `https://` URL.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Ask {
     ///
     /// # Errors
     /// Returns the reason why there is no answer.
-    pub(super) async fn send(&self, lanes: &Lanes) -> Result<Answer, String> {
+    pub(super) async fn send(&self, lanes: &Lanes) -> Result<CredentialResponse, String> {
         let ask = Self { no_progress: lanes.silence_max(NO_PROGRESS), ..self.clone() };
         let Ok(mut ended) = lanes.run(&ask).await;
         let mut attempts = ended.attempts;
@@ -161,7 +161,7 @@ impl Ask {
             true => response.body,
             false => Bytes::from_static(LEFT_OUT.as_bytes()),
         };
-        Ok(Answer { status, headers: response.head.headers, body })
+        Ok(CredentialResponse { status, headers: response.head.headers, body })
     }
 
     /// Returns true if `text` contains one of the request's secrets.
@@ -181,7 +181,7 @@ impl Ask {
     }
 }
 
-impl Call for Ask {
+impl Call for CredentialRequest {
     type Refusal = std::convert::Infallible;
 
     async fn request(&self, _attempt: u32) -> Result<Request, Self::Refusal> {
@@ -212,7 +212,7 @@ impl Call for Ask {
     }
 }
 
-impl Answer {
+impl CredentialResponse {
     /// Reads a JSON document. If it can't be parsed, the error names only the position, because the text may be a
     /// secret.
     ///
@@ -257,7 +257,7 @@ pub(super) fn short(text: &str) -> String {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use laneway_lanes::Config;
+    use laneway_lanes::LanesConfig;
     use laneway_testkit::{Scripted, answer};
 
     use super::*;
@@ -265,15 +265,19 @@ mod tests {
     #[test]
     fn an_answer_that_repeats_a_secret_is_known_however_it_escapes_it() {
         let url = "https://sts/";
-        let form = Ask::form(url, &[("grant_type", "refresh_token"), ("refresh_token", "1//0g+Ab/Cd=Efgh")]);
-        let header = Ask::get(url).and_then(|ask| ask.header("authorization", "Bearer eyJhbGci.abc"));
-        let json = Ask::json(
+        let form = CredentialRequest::form(
+            url,
+            &[("grant_type", "refresh_token"), ("refresh_token", "1//0g+Ab/Cd=Efgh")],
+        );
+        let header =
+            CredentialRequest::get(url).and_then(|ask| ask.header("authorization", "Bearer eyJhbGci.abc"));
+        let json = CredentialRequest::json(
             url,
             &serde_json::json!({"clientSecret": "s-e-c-r-e-t-42", "grantType": "refresh_token"}),
         );
-        let basic =
-            Ask::get(url).and_then(|ask| ask.header("authorization", "Basic aWQ6aHVudGVyMmh1bnRlcjI="));
-        let short = Ask::form(url, &[("TokenCode", "123456")]);
+        let basic = CredentialRequest::get(url)
+            .and_then(|ask| ask.header("authorization", "Basic aWQ6aHVudGVyMmh1bnRlcjI="));
+        let short = CredentialRequest::form(url, &[("TokenCode", "123456")]);
         for (ask, text) in [
             (&basic, r#"{"error_description":"bad secret hunter2hunter2 for client id"}"#),
             (&basic, "no such client: aWQ6aHVudGVyMmh1bnRlcjI="),
@@ -311,15 +315,15 @@ mod tests {
             answer(200, &[], "here")
         });
         let retry_for = Duration::from_secs(3);
-        let lanes = Lanes::start(Config { retry_for, ..Config::default() }).expect("lanes");
-        let answered = Ask::get(&hangs.url()).expect("a question").send(&lanes).await;
+        let lanes = Lanes::start(LanesConfig { retry_for, ..LanesConfig::default() }).expect("lanes");
+        let answered = CredentialRequest::get(&hangs.url()).expect("a question").send(&lanes).await;
         assert_eq!(answered.expect("an answer").text(), "here");
     }
 
     #[tokio::test]
     async fn waits_for_a_server_that_hangs_at_first_as_for_a_known_one() {
         let (retry_for, retry_unanswered_for) = (Duration::from_secs(3), Duration::from_millis(300));
-        let config = || Config { retry_for, retry_unanswered_for, ..Config::default() };
+        let config = || LanesConfig { retry_for, retry_unanswered_for, ..LanesConfig::default() };
         let asked = AtomicU32::new(0);
         let hangs = Scripted::serve(move |_| {
             if asked.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -327,12 +331,12 @@ mod tests {
             }
             answer(200, &[], "here")
         });
-        let ask = |url: &str| Ask::get(url).expect("a question");
+        let ask = |url: &str| CredentialRequest::get(url).expect("a question");
         let lanes = Lanes::start(config()).expect("lanes");
         assert_eq!(ask(&hangs.url()).send(&lanes).await.expect("an answer").text(), "here");
         // A server that accepts no connection may not exist, so Laneway doesn't try it for the whole minute.
         let retry_for = Duration::from_secs(60);
-        let lanes = Lanes::start(Config { retry_for, ..config() }).expect("lanes");
+        let lanes = Lanes::start(LanesConfig { retry_for, ..config() }).expect("lanes");
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it");
         let began = std::time::Instant::now();
         let error = ask(&format!("http://{nobody}/")).send(&lanes).await.err().expect("nobody is there");
@@ -341,21 +345,21 @@ mod tests {
 
     #[test]
     fn a_url_that_is_none_is_told_without_its_query() {
-        let error = Ask::get("ftp://h/x?token=hush").err().expect("no URL");
+        let error = CredentialRequest::get("ftp://h/x?token=hush").err().expect("no URL");
         assert!(error.contains("ftp://h/x") && !error.contains("hush"), "{error}");
     }
 
     #[test]
     fn a_url_may_have_a_query_and_no_path() {
         for url in ["https://h?a=b", "https://h/?a=b"] {
-            assert_eq!(Ask::get(url).expect("a question").target.to_string(), "/?a=b");
+            assert_eq!(CredentialRequest::get(url).expect("a question").target.to_string(), "/?a=b");
         }
-        assert_eq!(Ask::get("https://h").expect("a question").target.to_string(), "/");
+        assert_eq!(CredentialRequest::get("https://h").expect("a question").target.to_string(), "/");
     }
 
     #[test]
     fn a_form_is_encoded() {
-        let ask = Ask::form("http://h/", &[("a", "b c&d"), ("e", "f")]).expect("a question");
+        let ask = CredentialRequest::form("http://h/", &[("a", "b c&d"), ("e", "f")]).expect("a question");
         assert_eq!(ask.body(), b"a=b%20c%26d&e=f");
     }
 

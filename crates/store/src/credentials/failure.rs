@@ -4,7 +4,7 @@ use crate::{CredentialError, Error, ErrorKind, Operation};
 
 /// No source is configured, or the configured one can't be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Lacking {
+pub(super) enum CredentialFailure {
     /// No source is configured. Holds the places that were searched, in order.
     Nothing(Vec<String>),
     /// This source is configured but can't be used. Laneway tries no other source, because the user chose this
@@ -12,7 +12,7 @@ pub(super) enum Lacking {
     Unusable { source: String, cause: String },
 }
 
-impl Lacking {
+impl CredentialFailure {
     pub(super) fn unusable(source: impl Into<String>, cause: impl Into<String>) -> Self {
         Self::Unusable { source: source.into(), cause: cause.into() }
     }

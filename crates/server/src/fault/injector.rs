@@ -8,22 +8,22 @@ use tokio::sync::watch;
 
 use super::Faults;
 use super::select::{Effects, Selection};
-use crate::counters::Tally;
+use crate::counters::LiveCounters;
 use crate::verb::Verb;
 
 /// The faults of a server, and the counters of faults that were applied.
-pub(crate) struct Draws {
+pub(crate) struct FaultInjector {
     selection: Mutex<Selection>,
     /// The number of times that the faults have been replaced.
     replaced: watch::Sender<u64>,
     seed: u64,
     started: Instant,
-    tally: Arc<Tally>,
+    tally: Arc<LiveCounters>,
 }
 
-impl Draws {
-    pub(crate) fn new(faults: Faults, seed: u64, tally: &Arc<Tally>) -> Draws {
-        Draws {
+impl FaultInjector {
+    pub(crate) fn new(faults: Faults, seed: u64, tally: &Arc<LiveCounters>) -> FaultInjector {
+        FaultInjector {
             selection: Mutex::new(Selection::new(faults, seed)),
             replaced: watch::Sender::new(0),
             seed,

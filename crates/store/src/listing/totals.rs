@@ -16,7 +16,7 @@ pub struct Listings {
 
 /// The counters behind [`Listings`].
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct ListingTally {
     pages: AtomicU64,
     under_way: AtomicU64,
     at_once: AtomicU64,
@@ -25,13 +25,13 @@ pub(crate) struct Tally {
 
 /// Counts a page request as running until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Asked<'a>(&'a Tally);
+pub(crate) struct PageInFlight<'a>(&'a ListingTally);
 
-impl Tally {
-    pub(crate) fn ask(&self) -> Asked<'_> {
+impl ListingTally {
+    pub(crate) fn ask(&self) -> PageInFlight<'_> {
         let under_way = self.under_way.fetch_add(1, Relaxed) + 1;
         self.at_once.fetch_max(under_way, Relaxed);
-        Asked(self)
+        PageInFlight(self)
     }
 
     pub(crate) fn snapshot(&self) -> Listings {
@@ -43,7 +43,7 @@ impl Tally {
     }
 }
 
-impl Asked<'_> {
+impl PageInFlight<'_> {
     /// Adds received keys to the total.
     pub(crate) fn came(&self, keys: usize) {
         self.0.keys.fetch_add(keys as u64, Relaxed);
@@ -55,7 +55,7 @@ impl Asked<'_> {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PageInFlight<'_> {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Relaxed);
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn counts_pages_on_arrival_and_concurrent_ones_while_requested() {
-        let tally = Tally::default();
+        let tally = ListingTally::default();
         let (one, two) = (tally.ask(), tally.ask());
         one.came(3);
         two.came(4);

@@ -6,7 +6,7 @@ pub(super) const EMPTY_PAGES_MAX: usize = 10_000;
 
 /// A fault of a listing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Disorder {
+pub(crate) enum ListingFault {
     #[error("the store lists this key after {0:?}: its listing goes backwards, or repeats itself")]
     Backwards(String, String),
     #[error("the store lists this key, which sorts before the requested keys")]
@@ -19,7 +19,7 @@ pub(crate) enum Disorder {
     Endless(Option<String>),
 }
 
-impl Disorder {
+impl ListingFault {
     /// Returns whether the reason for the fault can be that the store lists in no order.
     pub(crate) fn is_of_order(&self) -> bool {
         match self {

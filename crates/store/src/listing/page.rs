@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::write::GzDecoder;
-use laneway_lanes::{Head, Response, Route, Sink, SinkError};
+use laneway_lanes::{Response, ResponseHead, Route, Sink, SinkError};
 use tokio::sync::Notify;
 
 use super::{ENTRIES_MAX, TOO_MANY};
@@ -21,7 +21,7 @@ use crate::{Error, ErrorKind, List, ObjectMeta, Page};
 pub(crate) const PAGE_ASSUMED: u64 = 64 * 1024;
 
 /// Parses one answer chunk by chunk.
-pub(crate) trait Reader {
+pub(crate) trait PageParser {
     /// Adds bytes, and returns the objects that they complete, in the page's order.
     fn take(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String>;
 
@@ -31,38 +31,38 @@ pub(crate) trait Reader {
 
 /// Requests a page of a listing, in several attempts if necessary. `out` gets each object once, even if several
 /// attempts return it. The returned page has the objects that only its end completed.
-pub(crate) async fn arrive<D: HttpDialect, R: Reader>(
+pub(crate) async fn fetch_page<D: HttpDialect, R: PageParser>(
     exchange: &Exchange<'_, D>,
     outgoing: &Outgoing,
     list: &List,
     reader: impl Fn() -> R + Send + Sync,
     mut out: impl FnMut(Vec<ObjectMeta>) + Send,
 ) -> Result<Page, Error> {
-    let arrived = Arc::<Arrived>::default();
+    let arrived = Arc::<ChunkQueue>::default();
     let attempts = AtomicUsize::new(0);
     let sinks = || {
         let attempt = attempts.fetch_add(1, Relaxed);
         let out = Arc::clone(&arrived);
-        Box::new(Forward { attempt, is_gzip: false, taken: 0, out }) as Box<dyn Sink>
+        Box::new(ChunkSink { attempt, is_gzip: false, taken: 0, out }) as Box<dyn Sink>
     };
     let shown = Arc::<Mutex<Secrets>>::default();
-    let mut carried = pin!(exchange.arrive(outgoing, &sinks, &shown));
-    let mut answers: Vec<Option<Answer<R>>> = Vec::new();
+    let mut carried = pin!(exchange.send_to_sinks(outgoing, &sinks, &shown));
+    let mut answers: Vec<Option<PartialPage<R>>> = Vec::new();
     let mut seen = HashSet::new();
     let nonsense = |e| {
         // The message quotes parts of the server's answer, which might repeat secrets.
         let shown: &Secrets = &shown.lock().unwrap_or_else(PoisonError::into_inner);
         exchange.error(ErrorKind::Server, shown.cleared(format!("the answer isn't a listing: {e}")))
     };
-    let mut take = |answers: &mut Vec<Option<Answer<R>>>, chunks: VecDeque<AnswerBytes>| {
-        for AnswerBytes { attempt, is_gzip, bytes } in chunks {
+    let mut take = |answers: &mut Vec<Option<PartialPage<R>>>, chunks: VecDeque<PageChunk>| {
+        for PageChunk { attempt, is_gzip, bytes } in chunks {
             if attempt >= answers.len() {
                 answers.resize_with(attempt + 1, || None);
                 // Older attempts than the last few have ended, so their parsers aren't needed any more.
                 let gone = answers.len().saturating_sub(ATTEMPTS_AT_ONCE);
                 answers[..gone].fill_with(|| None);
             }
-            let answer = answers[attempt].get_or_insert_with(|| Answer {
+            let answer = answers[attempt].get_or_insert_with(|| PartialPage {
                 reader: reader(),
                 bytes: 0,
                 unpacking: is_gzip.then(|| GzDecoder::new(Vec::new())),
@@ -111,7 +111,7 @@ fn name(object: &ObjectMeta) -> String {
 }
 
 /// The part of one attempt's answer that has arrived.
-struct Answer<R> {
+struct PartialPage<R> {
     reader: R,
     bytes: u64,
     unpacking: Option<GzDecoder<Vec<u8>>>,
@@ -119,7 +119,7 @@ struct Answer<R> {
     unpacked: usize,
 }
 
-impl<R: Reader> Answer<R> {
+impl<R: PageParser> PartialPage<R> {
     fn read(&mut self, list: &List, bytes: &[u8]) -> Result<Vec<ObjectMeta>, String> {
         let Some(unpacking) = &mut self.unpacking else { return self.reader.take(list, bytes) };
         unpacking.write_all(bytes).map_err(|e| e.to_string())?;
@@ -162,45 +162,45 @@ const ATTEMPTS_AT_ONCE: usize = 3;
 /// The bytes that have arrived and haven't been parsed yet, with the number of their attempt. Consecutive chunks of one
 /// attempt are joined. So a body that arrives in tiny chunks needs no additional memory for each of them.
 #[derive(Default)]
-struct Arrived {
-    chunks: Mutex<VecDeque<AnswerBytes>>,
+struct ChunkQueue {
+    chunks: Mutex<VecDeque<PageChunk>>,
     more: Notify,
 }
 
 /// Bytes of one attempt's answer.
-struct AnswerBytes {
+struct PageChunk {
     attempt: usize,
     is_gzip: bool,
     bytes: Vec<u8>,
 }
 
-impl Arrived {
+impl ChunkQueue {
     fn add(&self, attempt: usize, is_gzip: bool, bytes: &[u8]) {
         let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
         match chunks.back_mut() {
             Some(chunk) if chunk.attempt == attempt => chunk.bytes.extend_from_slice(bytes),
-            _ => chunks.push_back(AnswerBytes { attempt, is_gzip, bytes: bytes.to_vec() }),
+            _ => chunks.push_back(PageChunk { attempt, is_gzip, bytes: bytes.to_vec() }),
         }
         drop(chunks);
         self.more.notify_one();
     }
 
-    fn take(&self) -> VecDeque<AnswerBytes> {
+    fn take(&self) -> VecDeque<PageChunk> {
         std::mem::take(&mut *self.chunks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// The sink of a listing's answer. It passes the body to the task that made the request. Parsing happens there, because
 /// on the lane's thread it would delay other requests.
-struct Forward {
+struct ChunkSink {
     attempt: usize,
     is_gzip: bool,
     taken: usize,
-    out: Arc<Arrived>,
+    out: Arc<ChunkQueue>,
 }
 
-impl Sink for Forward {
-    fn begin(&mut self, head: &Head) -> Result<Route, SinkError> {
+impl Sink for ChunkSink {
+    fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         self.is_gzip = head.header("content-encoding") == Some("gzip");
         Ok(Route::Stay)
     }

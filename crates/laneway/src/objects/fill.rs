@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use laneway_store::{ObjectMeta, Route};
 
+use crate::content::range_writer::{ObjectPin, Output, RangeWriter};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::plan::slices::SLICE_MAX;
-use crate::transfer::download::range_writer::Output;
-use crate::transfer::download::{ObjectPin, RangeWriter};
 use crate::{Bucket, Error, Progress};
 
 /// The maximum number of concurrent requests for one buffer. Some of them may wait, because the dispatcher

@@ -12,8 +12,8 @@ use super::path::PathEstimate;
 use super::plan::{self, Plan, RequestGroup, UnreadableRange};
 use super::prices::PriceList;
 use crate::Error;
+use crate::content::range_writer::ObjectPin;
 use crate::location::url;
-use crate::transfer::download::range_writer::ObjectPin;
 
 /// The maximum number of concurrent requests of one call. The dispatcher decides how many of them it sends.
 /// For 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. With a limit of 128, it once

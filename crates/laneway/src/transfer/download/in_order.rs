@@ -16,10 +16,10 @@ use laneway_lanes::{MemoryBudget, Reservation};
 use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, Unless, Version};
 use tokio::sync::{mpsc, oneshot};
 
-use super::range_writer::{ObjectPin, Output, RangeWriter};
-use super::slice::SliceTarget;
 use super::{DownloadOutcome, remove_moved};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::content::range_writer::{ObjectPin, Output, RangeWriter};
+use crate::content::read::read_range;
 use crate::event::Verified;
 use crate::job::pump::ready;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
@@ -364,11 +364,9 @@ impl InOrderDownload<'_> {
                 biased;
                 held = ready(&mut reserving), if reserving.is_some() => {
                     reserving = None;
-                    let into = SliceTarget::Memory(Vec::with_capacity((end - next) as usize));
-                    let writer = RangeWriter::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
+                    let (slice, progress) = ((next..end, pinned.clone()), Arc::clone(&progress));
                     ahead.push_back(Box::pin(async move {
-                        writer.bring(store, id).await?;
-                        let (run, bytes) = writer.finish();
+                        let (run, bytes) = read_range(store, id, slice, wanted, progress).await?;
                         let held = if is_for_program { Vec::new() } else { vec![held] };
                         Ok((bytes.into(), run, held))
                     }));

@@ -9,11 +9,10 @@ use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
 
 use super::DownloadOutcome;
 use super::opening::{OpenerResult, OpenerWriter};
-use super::range_writer::{ObjectPin, RangeWriter};
-use super::slice::SliceTarget;
 use super::sliced::{DownloadTarget, PartialGuard, RestDownload, keep};
 use super::verify::store_small;
 use crate::content::checksum::{ChecksumSet, Crc};
+use crate::content::read::read_range;
 use crate::job::running::JobState;
 use crate::local::folder::FilePlace;
 use crate::location::url;
@@ -162,18 +161,10 @@ impl RestDownload<'_> {
     async fn complete(&self, meta: &ObjectMeta, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         let have = bytes.len() as u64;
         if have < meta.size {
-            let rest = Vec::with_capacity((meta.size - have) as usize);
-            let progress = Arc::clone(&self.job.progress);
-            let writer = RangeWriter::new(
-                have..meta.size,
-                ObjectPin::of(meta),
-                ChecksumSet::default(),
-                SliceTarget::Memory(rest),
-                progress,
-            );
-            self.pinned(meta)?;
-            writer.bring(self.store, self.id).await?;
-            bytes.append(&mut writer.finish().1);
+            let (rest, progress) = ((have..meta.size, self.pinned(meta)?), Arc::clone(&self.job.progress));
+            let (_, mut rest) =
+                read_range(self.store, self.id, rest, ChecksumSet::default(), progress).await?;
+            bytes.append(&mut rest);
         }
         Ok(bytes)
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use laneway_store::{GetHedge, GetSink, ObjectMeta, Route, SinkError, Version};
 
-use super::slice::Slice;
 use crate::engine::threads::{Mutex, MutexGuard, PoisonError};
 use crate::{Error, Progress};
 
@@ -59,7 +58,7 @@ pub(crate) trait Output: Send + 'static {
 
 /// A range that is being fetched. All attempts to fetch it share this writer.
 #[derive(Debug)]
-pub(crate) struct RangeWriter<O = Slice> {
+pub(crate) struct RangeWriter<O> {
     state: Mutex<RangeState<O>>,
     /// True if the version was known beforehand. Otherwise each attempt begins at the first byte.
     is_pinned: bool,
@@ -89,13 +88,13 @@ impl<O: Output> RangeWriter<O> {
     }
 
     /// Returns a writer of an object, or of the requested range of it, in the version of the first answer.
-    pub(super) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
+    pub(crate) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
         let state = RangeState { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
         Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
     }
 
     /// Begins another attempt, and returns its sink. Sinks of earlier attempts write nothing from now on.
-    pub(super) fn sink(self: &Arc<Self>) -> RangeSink<O> {
+    pub(crate) fn sink(self: &Arc<Self>) -> RangeSink<O> {
         let mut state = self.lock();
         state.attempt += 1;
         if self.is_pinned {
@@ -108,7 +107,7 @@ impl<O: Output> RangeWriter<O> {
     /// Returns the hedge of an attempt, with another sink. The hedge requests the bytes from the current
     /// position on, or all of them if no answer has begun. If an answer without a version has begun, there is
     /// no hedge, because the two answers could be of different versions of the object.
-    pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
+    pub(crate) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
         let sink = |at| Box::new(RangeSink { writer: Arc::clone(self), attempt, at, answer_end: end });
@@ -123,7 +122,7 @@ impl<O: Output> RangeWriter<O> {
     }
 
     /// Ends the writing. Sinks that still run write nothing from now on.
-    pub(super) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
+    pub(crate) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
         let mut state = self.lock();
         state.attempt += 1;
         with(&mut state.output)
@@ -131,19 +130,19 @@ impl<O: Output> RangeWriter<O> {
 
     /// Lets `with` change the end of the range. `with` gets the offset of the next byte to write, which the
     /// new end must not precede.
-    pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
+    pub(crate) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
         let mut state = self.lock();
         let RangeState { at, output, .. } = &mut *state;
         with(*at, output)
     }
 
     /// Returns the version that was known beforehand, or that the first answer has shown.
-    pub(super) fn of(&self) -> Option<ObjectPin> {
+    pub(crate) fn of(&self) -> Option<ObjectPin> {
         self.lock().of.clone()
     }
 
     /// Returns the offset of the next byte to write, and the end of the range.
-    pub(super) fn position(&self) -> (u64, u64) {
+    pub(crate) fn position(&self) -> (u64, u64) {
         let state = self.lock();
         (state.at, state.output.end())
     }
@@ -153,7 +152,7 @@ impl<O: Output> RangeWriter<O> {
     }
 }
 
-pub(super) struct RangeSink<O> {
+pub(crate) struct RangeSink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,
     /// The offset of the next byte of this sink's answer, if it is known.
@@ -234,9 +233,9 @@ fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
 mod tests {
     use laneway_store::ObjectId;
 
-    use super::super::SliceTarget;
     use super::*;
     use crate::content::checksum::{ChecksumSet, RangeChecksums};
+    use crate::content::read::CollectedRange;
 
     fn meta(size: u64, generation: u64) -> ObjectMeta {
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
@@ -244,11 +243,13 @@ mod tests {
         meta
     }
 
-    const MIB: u64 = 1 << 20;
+    fn pinned(of: ObjectPin, range: Range<u64>) -> Arc<RangeWriter<CollectedRange>> {
+        let collected = CollectedRange::new(&range, ChecksumSet::CRC32C);
+        RangeWriter::pinned(range.start, of, collected, Arc::default())
+    }
 
-    fn writer() -> Arc<RangeWriter> {
-        let pinned = ObjectPin::of(&meta(10, 1));
-        RangeWriter::new(2..8, pinned, ChecksumSet::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
+    fn writer() -> Arc<RangeWriter<CollectedRange>> {
+        pinned(ObjectPin::of(&meta(10, 1)), 2..8)
     }
 
     #[test]
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(run, RangeChecksums::of(b"234567", ChecksumSet::CRC32C));
     }
 
-    fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
+    fn hedge(writer: &Arc<RangeWriter<CollectedRange>>) -> (Range<u64>, Box<dyn GetSink>) {
         match writer.hedge() {
             GetHedge::Send(Some(range), sink) => (range, sink),
             _ => panic!("no hedge"),
@@ -315,38 +316,11 @@ mod tests {
 
     #[test]
     fn what_is_not_pinned_or_has_landed_gets_no_second() {
-        let unpinned = ObjectPin { size: 10, version: None };
-        let unpinned = RangeWriter::new(
-            2..8,
-            unpinned,
-            ChecksumSet::CRC32C,
-            SliceTarget::Memory(Vec::new()),
-            Arc::default(),
-        );
+        let unpinned = pinned(ObjectPin { size: 10, version: None }, 2..8);
         assert!(matches!(unpinned.hedge(), GetHedge::Nothing));
         let landed = writer();
         landed.sink().write(b"234567").unwrap();
         assert!(matches!(landed.hedge(), GetHedge::Nothing));
-    }
-
-    #[test]
-    fn a_slice_that_is_split_stops_where_the_other_begins() {
-        let size = 6 << 20;
-        let pinned = ObjectPin::of(&meta(size, 1));
-        let writer = RangeWriter::new(
-            0..size,
-            pinned,
-            ChecksumSet::CRC32C,
-            SliceTarget::Memory(Vec::new()),
-            Arc::default(),
-        );
-        let mut sink = writer.sink();
-        sink.begin(&meta(size, 1), 0..size).unwrap();
-        assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
-        assert_eq!(writer.split(size), Some(4 << 20..size));
-        assert_eq!(writer.split(MIB), None, "the end would be a small request");
-        assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
-        assert_eq!(writer.finish().0, RangeChecksums::of(&[7; 4 << 20], ChecksumSet::CRC32C));
     }
 
     #[test]

@@ -60,8 +60,6 @@ pub(crate) trait Output: Send + 'static {
 #[derive(Debug)]
 pub(crate) struct RangeWriter<O> {
     state: Mutex<RangeState<O>>,
-    /// True if the version was known beforehand. Otherwise each attempt begins at the first byte.
-    is_pinned: bool,
     progress: Arc<Progress>,
 }
 
@@ -73,6 +71,9 @@ struct RangeState<O> {
     begun: u32,
     /// The version that all answers of the attempt must have.
     of: Option<ObjectPin>,
+    /// True if further attempts continue at `at`, in the version `of`. Otherwise each attempt begins at the
+    /// first byte, in the version of its first answer.
+    is_pinned: bool,
     /// The offset of the first byte that the attempt's answers bring, once an answer has begun.
     start: u64,
     /// The offset of the next byte to write.
@@ -83,24 +84,25 @@ struct RangeState<O> {
 impl<O: Output> RangeWriter<O> {
     /// Returns a writer of the bytes from `start` on, of an object with a known version.
     pub(crate) fn pinned(start: u64, of: ObjectPin, output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = RangeState { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
-        Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
+        let state =
+            RangeState { attempt: 0, begun: 0, of: Some(of), is_pinned: true, start, at: start, output };
+        Arc::new(Self { state: Mutex::new(state), progress })
     }
 
     /// Returns a writer of an object, or of the requested range of it, in the version of the first answer.
     pub(crate) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = RangeState { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
-        Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
+        let state = RangeState { attempt: 0, begun: 0, of: None, is_pinned: false, start: 0, at: 0, output };
+        Arc::new(Self { state: Mutex::new(state), progress })
     }
 
     /// Begins another attempt, and returns its sink. Sinks of earlier attempts write nothing from now on.
     pub(crate) fn sink(self: &Arc<Self>) -> RangeSink<O> {
         let mut state = self.lock();
         state.attempt += 1;
-        if self.is_pinned {
+        if state.is_pinned {
             state.begun = state.attempt;
         }
-        let at = self.is_pinned.then_some(state.at);
+        let at = state.is_pinned.then_some(state.at);
         RangeSink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
@@ -136,9 +138,14 @@ impl<O: Output> RangeWriter<O> {
         with(*at, output)
     }
 
-    /// Returns the version that was known beforehand, or that the first answer has shown.
-    pub(crate) fn of(&self) -> Option<ObjectPin> {
-        self.lock().of.clone()
+    /// Returns the range of the bytes that haven't arrived, for another attempt in the returned version. If
+    /// an answer has begun and reported a version, all further attempts are of that version. Returns `None`
+    /// if the next attempt must begin at the first byte, because no version is known.
+    pub(crate) fn rest(&self) -> Option<(Range<u64>, ObjectPin)> {
+        let mut state = self.lock();
+        state.is_pinned |= state.of.as_ref().is_some_and(|of| of.version.is_some());
+        let of = state.of.clone().filter(|_| state.is_pinned)?;
+        Some((state.at..state.output.end(), of))
     }
 
     /// Returns the offset of the next byte to write, and the end of the range.
@@ -171,7 +178,7 @@ impl<O: Output> GetSink for RangeSink<O> {
                 of.check(meta)?;
                 // Two requests for this range have answered, because a hedge was sent before the first byte.
                 // Without versions, nothing shows that both answers have the same bytes.
-                if !self.writer.is_pinned && (of.version.is_none() || meta.version.is_none()) {
+                if !state.is_pinned && (of.version.is_none() || meta.version.is_none()) {
                     return Err(changed(meta).into());
                 }
             }
@@ -462,6 +469,35 @@ mod tests {
             first.begin(&one, 0..10).unwrap();
             assert!(other.begin(&two, 0..10).unwrap_err().to_string().contains("changed"), "{two:?}");
         }
+    }
+
+    #[test]
+    fn the_rest_of_an_answer_with_a_version_is_read_in_that_version() {
+        let writer = of_any();
+        assert_eq!(writer.rest(), None);
+        let mut first = writer.sink();
+        first.begin(&meta(10, 1), 0..10).unwrap();
+        first.write(b"012").unwrap();
+        assert_eq!(writer.rest(), Some((3..6, ObjectPin::of(&meta(10, 1)))));
+        assert!(writer.sink().begin(&meta(10, 2), 3..10).is_err());
+        let mut again = writer.sink();
+        again.begin(&meta(10, 1), 3..6).unwrap();
+        assert_eq!(again.write(b"345").unwrap(), Route::Stay);
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012345");
+    }
+
+    #[test]
+    fn an_answer_without_a_version_is_read_again_from_its_first_byte() {
+        let mut unversioned = meta(10, 1);
+        unversioned.version = None;
+        let writer = of_any();
+        for _ in 0..2 {
+            let mut sink = writer.sink();
+            sink.begin(&unversioned, 0..10).unwrap();
+            sink.write(b"012").unwrap();
+            assert_eq!(writer.rest(), None);
+        }
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use laneway_lanes::attempts::note;
-use laneway_store::{Breaks, ErrorKind, Get, GetSink, ObjectId, Route, Store};
+use laneway_store::{Breaks, ErrorKind, Get, GetSink, Got, ObjectId, Route, Store};
 
 use super::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use super::range_writer::{ObjectPin, Output, RangeWriter};
@@ -17,54 +17,79 @@ use crate::{Error, Progress};
 const FRUITLESS_MAX: u32 = 3;
 
 impl<O: Output> RangeWriter<O> {
-    /// Fetches the whole range. If a connection breaks, continues from the last byte that arrived.
+    /// Fetches the whole range of an object in a known version.
     ///
     /// # Errors
-    /// The store's or the destination's error.
+    /// Fails as [`fetch`](Self::fetch) does.
     pub(crate) async fn bring(self: &Arc<Self>, store: &Store, id: &ObjectId) -> Result<(), Error> {
-        let (breaks, mut attempts, mut fruitless) = (Breaks::default(), 1, 0);
-        let of = self.of();
+        self.fetch(store, Get::new(id)).await.map(drop)
+    }
+
+    /// Fetches the whole range. If the version is unknown, sends the request `first`. If an answer breaks off,
+    /// requests the rest, in the version of the first answer. If the store reports no version, requests all
+    /// bytes again. Returns the answer if `first` brought everything.
+    ///
+    /// # Errors
+    /// The store's or the destination's error; an object that was replaced.
+    pub(crate) async fn fetch(self: &Arc<Self>, store: &Store, first: Get<'_>) -> Result<Option<Got>, Error> {
+        let (id, breaks) = (first.id, Breaks::default());
+        let (mut attempts, mut fruitless, mut farthest) = (0, 0, self.position().0);
         loop {
-            let (at, end) = self.position();
-            if at == end {
-                return Ok(());
-            }
-            let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
-            let hedge = || self.hedge();
-            let get = Get {
-                id,
-                range: Some((at..end).into()),
-                version: of.as_ref().and_then(|of| of.version.as_ref()),
-                unless: None,
-                expected: Some(end - at),
-                size: of.as_ref().map(|of| of.size),
-                sink: Some(&sink),
-                hedge: Some(&hedge),
-                breaks: Some(&breaks),
+            let rest = self.rest();
+            let get = match &rest {
+                Some((range, _)) if range.is_empty() => return Ok(None),
+                Some((range, of)) => Get {
+                    range: Some(range.clone().into()),
+                    version: of.version.as_ref(),
+                    expected: Some(range.end - range.start),
+                    size: Some(of.size),
+                    ..Get::new(id)
+                },
+                None => first.clone(),
             };
-            let result = store.get(get).await;
-            let (now_at, _) = self.position();
-            fruitless = if now_at > at { 0 } else { fruitless + 1 };
-            match result {
-                Ok(_) => {}
-                Err(e) if e.is_interrupted() && fruitless < FRUITLESS_MAX => {
-                    attempts += 1;
-                    note(attempts);
+            let result = self.attempt(store, Get { breaks: Some(&breaks), ..get }).await;
+            let (at, _) = self.position();
+            fruitless = if at > farthest { 0 } else { fruitless + 1 };
+            farthest = farthest.max(at);
+            match (result, rest) {
+                (Ok(got), None) => return Ok(Some(got)),
+                (Ok(_), Some(_)) => {}
+                (Err(e), _) if e.is_interrupted() && fruitless < FRUITLESS_MAX => {
+                    attempts += e.attempts();
+                    note(attempts + 1);
                 }
-                Err(e) if e.kind() == ErrorKind::InvalidRange && of.is_some() => {
-                    let size = of.map_or(end, |of| of.size);
+                (Err(e), Some((range, of))) if e.kind() == ErrorKind::InvalidRange => {
                     let message = format!(
-                        "the store reported {size} bytes, but refuses to send those from {at} on: {e}"
+                        "the store reported {} bytes, but refuses to send those from {} on: {e}",
+                        of.size, range.start
                     );
+                    let attempts = attempts + e.attempts();
                     return Err(Error::integrity(url(store.provider(), id), message).after(attempts));
                 }
-                Err(e) => return Err(Error::from(e).after(attempts)),
+                (Err(e), _) => {
+                    let attempts = attempts + e.attempts();
+                    return Err(Error::from(e).after(attempts));
+                }
             }
             if fruitless >= FRUITLESS_MAX {
                 let message = format!("the store sends no bytes from {at} on");
                 return Err(Error::integrity(url(store.provider(), id), message));
             }
         }
+    }
+
+    /// Sends one request, whose body goes to this writer. A body that breaks off is an error.
+    ///
+    /// # Errors
+    /// The store's or the destination's error.
+    pub(crate) async fn attempt(
+        self: &Arc<Self>,
+        store: &Store,
+        get: Get<'_>,
+    ) -> Result<Got, laneway_store::Error> {
+        let sink = || -> Box<dyn GetSink> { Box::new(self.sink()) };
+        let hedge = || self.hedge();
+        store.get(Get { sink: Some(&sink), hedge: Some(&hedge), ..get }).await
     }
 }
 

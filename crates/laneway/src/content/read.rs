@@ -4,8 +4,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use laneway_lanes::attempts::note;
-use laneway_store::{Breaks, ErrorKind, Get, GetSink, Got, ObjectId, Route, Store};
+use laneway_store::{Breaks, ErrorKind, Get, GetRange, GetSink, Got, ObjectId, ObjectMeta, Route, Store};
 
 use super::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use super::range_writer::{ObjectPin, Output, RangeWriter};
@@ -109,23 +110,67 @@ pub(crate) async fn read_range(
     Ok(writer.finish())
 }
 
+/// Reads a range of an object into memory, which the caller has reserved, together with the object's metadata.
+/// The version is that of `get`, or else that of the first answer.
+///
+/// # Errors
+/// The store's error; an object that was replaced.
+pub(crate) async fn collect(store: &Store, range: GetRange, get: Get<'_>) -> Result<ObjectBytes, Error> {
+    let writer = RangeWriter::of_any(CollectedRange::of_any(range.clone()), Arc::default());
+    let got = writer.fetch(store, Get { range: Some(range), ..get }).await?;
+    let (described, bytes) =
+        writer.end(|collected| (collected.described.take(), std::mem::take(&mut collected.bytes)));
+    // The store refuses a range of an empty object. No answer begins then.
+    let described = described.or_else(|| got.map(|got| Box::new((got.meta, got.range.start))));
+    match described.map(|described| *described) {
+        Some((meta, start)) => Ok(ObjectBytes { meta, start, bytes: bytes.into() }),
+        None => Err(Error::integrity(url(store.provider(), get.id), "the answer describes no object")),
+    }
+}
+
+/// Bytes of an object, and the metadata that came with them.
+#[derive(Debug)]
+pub(crate) struct ObjectBytes {
+    pub(crate) meta: ObjectMeta,
+    /// The offset of the first byte.
+    pub(crate) start: u64,
+    pub(crate) bytes: Bytes,
+}
+
 /// The bytes of a range, in memory.
 #[derive(Debug)]
 pub(crate) struct CollectedRange {
+    /// The requested range, if the object's size was unknown.
+    asked: Option<GetRange>,
     end: u64,
     bytes: Vec<u8>,
     hasher: ChecksumHasher,
+    /// The object's metadata and the offset of the range's first byte, from the first answer.
+    described: Option<Box<(ObjectMeta, u64)>>,
 }
 
 impl CollectedRange {
+    /// Returns the memory for a range of an object whose size and version are known.
     pub(crate) fn new(range: &Range<u64>, wanted: ChecksumSet) -> Self {
         let len = range.end - range.start;
         let (bytes, hasher) = (Vec::with_capacity(len as usize), ChecksumHasher::new(wanted));
-        Self { end: range.end, bytes, hasher }
+        Self { asked: None, end: range.end, bytes, hasher, described: None }
+    }
+
+    fn of_any(asked: GetRange) -> Self {
+        Self { asked: Some(asked), ..Self::new(&(0..0), ChecksumSet::default()) }
     }
 }
 
 impl Output for CollectedRange {
+    fn begin(&mut self, meta: &ObjectMeta) {
+        let Some(asked) = &self.asked else { return };
+        let range = asked.within(meta.size);
+        self.end = range.end;
+        self.bytes = Vec::with_capacity((range.end - range.start) as usize);
+        self.described = Some(Box::new((meta.clone(), range.start)));
+    }
+
     fn route(&self, at: u64) -> Route {
         if self.end - at <= SMALL_DOWNLOAD_MAX { Route::Stay } else { Route::Freight }
     }
@@ -147,9 +192,9 @@ impl RangeWriter<CollectedRange> {
     /// Returns the bytes that have arrived, with their checksums.
     pub(crate) fn finish(&self) -> (RangeChecksums, Vec<u8>) {
         self.end(|collected| {
-            let empty = CollectedRange::new(&(0..0), ChecksumSet::default());
-            let CollectedRange { bytes, hasher, .. } = std::mem::replace(collected, empty);
-            (hasher.finish(), bytes)
+            let empty = ChecksumHasher::new(ChecksumSet::default());
+            let hasher = std::mem::replace(&mut collected.hasher, empty);
+            (hasher.finish(), std::mem::take(&mut collected.bytes))
         })
     }
 }

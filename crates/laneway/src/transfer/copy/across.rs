@@ -109,7 +109,7 @@ async fn small(
     };
     let mut options = ends.request.options_of_copy(&described, &ends.request.options(&item.to.key));
     options.tags = tags::kept(job, ends, item, &got.meta).await?;
-    let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
+    let sent = put_verified(&job.engine.files, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
     let moved = TransferOutcome { verified, ..sent.moved };

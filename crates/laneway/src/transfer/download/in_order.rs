@@ -397,7 +397,7 @@ impl InOrderDownload<'_> {
     }
 }
 
-/// The result of a first request whose answer has an unknown length.
+/// The result of a first request.
 enum FirstAnswer {
     /// The answer brought at most a slice. If this took more memory than was reserved before, the additional
     /// reservation.

@@ -15,6 +15,7 @@ use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
 pub(crate) use arriving::{EntryBatch, ListingStream};
 pub(crate) use in_order::OrderCheck;
+pub(crate) use versions::PageChain;
 
 use crate::engine::state::ClientState;
 use crate::inventory::{Inventory, InventoryBatch, InventoryScope};

@@ -13,7 +13,6 @@ mod columns;
 mod conditions;
 mod copy;
 mod delete;
-mod fill;
 mod get;
 mod handed;
 mod head;

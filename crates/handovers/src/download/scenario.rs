@@ -18,7 +18,7 @@ fn meta() -> ObjectMeta {
     meta
 }
 
-fn writer() -> (Arc<RangeWriter>, Arc<Progress>) {
+fn writer() -> (Arc<RangeWriter<Slice>>, Arc<Progress>) {
     let progress = Arc::<Progress>::default();
     let slice = Slice { start: START, end: END, bytes: Vec::new() };
     (RangeWriter::pinned(START, ObjectPin::of(&meta()), slice, Arc::clone(&progress)), progress)
@@ -44,7 +44,7 @@ fn bring(sink: &mut dyn GetSink, from: u64, to: u64, chunk: u64) {
 }
 
 /// Panics unless exactly the bytes up to `end` were written, and each was counted once.
-fn is_whole(writer: &RangeWriter, progress: &Progress, end: u64) {
+fn is_whole(writer: &RangeWriter<Slice>, progress: &Progress, end: u64) {
     assert_eq!(writer.position(), (end, end));
     let written = writer.end(|slice| std::mem::take(&mut slice.bytes));
     assert_eq!(written, (START..end).map(byte).collect::<Vec<_>>());

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use futures_util::{StreamExt as _, stream};
 use laneway_lanes::tally::{self, Tally};
-use laneway_store::{Get, GetRange, InventoryFormat, ObjectId, Provider, Store};
+use laneway_store::{Get, InventoryFormat, ObjectId, Provider, Store};
 use md5::{Digest as _, Md5};
 use tokio::runtime::Handle;
 
 use super::BatchSender;
 use crate::content::checksum::{ChecksumHasher, ChecksumSet};
+use crate::content::read::collect;
 use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::{Error, Location};
@@ -231,9 +232,8 @@ async fn fetch(store: &Store, id: &ObjectId) -> Result<File, Error> {
         let range = start..meta.size.min(start + SLICE_MIN);
         let len = range.end - range.start;
         let held = memory.reserve(len as usize).await;
-        let get = Get { range: Some(GetRange::from(range)), expected: Some(len), version, ..Get::new(id) };
-        let got = store.get(get).await?;
-        Ok::<_, Error>((got.body, held))
+        let get = Get { expected: Some(len), version, ..Get::new(id) };
+        Ok::<_, Error>((collect(store, range.into(), get).await?.bytes, held))
     };
     let starts = (0..meta.size).step_by(SLICE_MIN as usize);
     let mut slices = std::pin::pin!(stream::iter(starts.map(slice)).buffered(SLICES_MAX));

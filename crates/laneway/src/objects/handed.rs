@@ -11,6 +11,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::Error;
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::engine::files::FileThreads;
 use crate::job::running::JobState;
 use crate::plan::PARTS_AT_ONCE;
 use crate::transfer::upload::{ExpectedChecksum, Input, ReadyPart};
@@ -63,7 +64,7 @@ impl Input for ChannelInput {
 
     async fn prepare(&self, begun: HeldPart, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let HeldPart { bytes, is_last, held } = begun;
-        let run = hashed(&self.job, bytes.clone(), wanted).await?;
+        let run = hashed(&self.job.engine.files, bytes.clone(), wanted).await?;
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
     }
 
@@ -95,7 +96,7 @@ impl Input for BytesInput {
 
     async fn prepare(&self, bytes: Bytes, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
         let is_last = bytes.as_ptr_range().end == self.bytes.as_ptr_range().end;
-        let run = hashed(&self.job, bytes.clone(), wanted).await?;
+        let run = hashed(&self.job.engine.files, bytes.clone(), wanted).await?;
         Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: None })
     }
 
@@ -118,9 +119,9 @@ impl Input for BytesInput {
 /// # Errors
 /// If the engine has ended.
 pub(super) async fn hashed(
-    job: &JobState,
+    files: &FileThreads,
     bytes: Bytes,
     wanted: ChecksumSet,
 ) -> Result<RangeChecksums, Error> {
-    job.engine.files.run(move || RangeChecksums::of(&bytes, wanted)).await
+    files.run(move || RangeChecksums::of(&bytes, wanted)).await
 }

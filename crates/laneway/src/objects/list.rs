@@ -1,6 +1,5 @@
 //! Listings of a bucket.
 
-use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
-use crate::listing::{self, KeyOrder};
+use crate::listing::{self, KeyOrder, PageChain};
 use crate::{Bucket, Error};
 
 /// The maximum number of pages whose entries wait for the caller. While that many pages wait, Laneway passes
@@ -322,26 +321,21 @@ async fn fill(bucket: Bucket, list: laneway_store::List, out: mpsc::UnboundedSen
 /// Lists the first `left` entries, one page after the other, so that it requests no page that isn't needed.
 async fn few(
     bucket: Bucket,
-    mut list: laneway_store::List,
+    list: laneway_store::List,
     mut left: u64,
     out: mpsc::UnboundedSender<ListMessage>,
 ) {
     let listed = async {
-        let (store, mut seen) = (bucket.store()?, HashSet::new());
+        let store = bucket.store()?;
+        let mut pages = PageChain::new(&store, list);
         while left > 0 {
-            list.max = Some(page_max(store.capabilities().lists_start_key, &list, left));
-            let page = store.list(&list).await?;
+            pages.list.max = Some(page_max(store.capabilities().lists_start_key, &pages.list, left));
+            let Some(page) = pages.next(&store).await? else { break };
             let mut entries = entries(&bucket, page.prefixes, page.objects);
             entries.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             left -= entries.len() as u64;
-            let is_heard = out.send(ListMessage::Entries(entries, None)).is_ok();
-            match page.next.filter(|_| is_heard) {
-                Some(next) if seen.insert(next.clone()) => list.token = Some(next),
-                Some(_) => {
-                    let message = "the listing repeats an earlier page";
-                    return Err(Error::integrity(bucket.url(), message));
-                }
-                None => break,
+            if out.send(ListMessage::Entries(entries, None)).is_err() {
+                break;
             }
         }
         Ok::<_, Error>(())

@@ -267,13 +267,13 @@ impl SendPart {
     async fn run(self) -> Result<UploadedPart, Error> {
         let Self { bucket, deadline, key, named, number, bytes } = self;
         let url = bucket.url_of(&key);
-        let (store, (_owner, job)) = (bucket.store()?, job(&bucket)?);
+        let (store, engine) = (bucket.store()?, bucket.client().state()?);
         let last = store.capabilities().parts.count_max;
         if number == 0 || u64::from(number) > last {
             return Err(Error::usage(url, format!("part numbers are from 1 to {last}, not {number}")));
         }
         within(deadline, &url, async {
-            let run = hashed(&job, bytes.clone(), wanted(&named)).await?;
+            let run = hashed(&engine.files, bytes.clone(), wanted(&named)).await?;
             let crc32c = run.crc32c.unwrap_or_default();
             let part = store.part(&named, number, Body::from(bytes), crc32c).await?;
             Ok(UploadedPart { part, crc64nvme: run.crc64nvme })

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use laneway_store::{Get, GetRange, Got, ObjectMeta, Version};
+use laneway_store::{Get, GetRange, ObjectMeta, Version};
 
 use super::call::{callable, within};
 use super::read_ahead::FIRST_IN_ORDER;
 use super::reader::{OpeningBytes, Reader};
 use crate::content::checksum::{Crc, RangeChecksums};
+use crate::content::read::{ObjectBytes, collect};
 use crate::transfer::second_try::log_second_try;
 use crate::{Bucket, Error};
 
@@ -109,19 +110,18 @@ impl Open {
             let Some((range, expected)) = range else {
                 return Ok((store.head(&id, version.as_ref()).await?, OpeningBytes::default()));
             };
-            let get = || Get {
-                range: Some(range.clone()),
-                version: version.as_ref(),
-                expected: Some(expected),
-                ..Get::new(&id)
+            let get = || {
+                let get = Get { version: version.as_ref(), expected: Some(expected), ..Get::new(&id) };
+                collect(&store, range.clone(), get)
             };
-            let mut got = store.get(get()).await?;
+            let mut got = get().await?;
             if let Err(error) = verify(&url, &got) {
                 log_second_try(&error);
-                got = store.get(get()).await?;
+                got = get().await?;
                 verify(&url, &got)?;
             }
-            Ok::<_, Error>((got.meta, OpeningBytes { start: got.range.start, bytes: got.body }))
+            let ObjectBytes { meta, start, bytes } = got;
+            Ok::<_, Error>((meta, OpeningBytes { start, bytes }))
         };
         let (mut meta, opened) = within(deadline, &url, ask).await?;
         if meta.version.is_none() {
@@ -135,10 +135,10 @@ impl Open {
 
 /// Compares the answer's bytes with the CRC that the store sent, if it sent one and the answer has the whole
 /// object.
-fn verify(url: &str, got: &Got) -> Result<(), Error> {
-    let (stored, is_whole) = (&got.meta.checksums, got.body.len() as u64 == got.meta.size);
+fn verify(url: &str, got: &ObjectBytes) -> Result<(), Error> {
+    let (stored, is_whole) = (&got.meta.checksums, got.bytes.len() as u64 == got.meta.size);
     let Some(crc) = Crc::given_in(stored).filter(|_| is_whole) else { return Ok(()) };
-    let compared = RangeChecksums::of(&got.body, crc.wanted()).verify(stored);
+    let compared = RangeChecksums::of(&got.bytes, crc.wanted()).verify(stored);
     compared.map_err(|difference| Error::mismatch(url, difference))?;
     Ok(())
 }

@@ -131,21 +131,21 @@ pub(super) async fn write(
     options: Box<PutOptions>,
     crc32c: Option<u32>,
 ) -> Result<Written, Error> {
-    let (owner, job) = job(bucket)?;
-    let (store, id) = (bucket.store()?, bucket.id(key)?);
+    let (store, id, engine) = (bucket.store()?, bucket.id(key)?, bucket.client().state()?);
     let given = ExpectedChecksum { url: bucket.url_of(key), crc32c };
     if bytes.len() as u64 <= SMALL_UPLOAD_MAX {
         let whole = match bytes.len() <= HASHED_AT_ONCE {
             true => crate::content::checksum::RangeChecksums::of(&bytes, ChecksumSet::CRC32C),
-            false => hashed(&job, bytes.clone(), ChecksumSet::CRC32C).await?,
+            false => hashed(&engine.files, bytes.clone(), ChecksumSet::CRC32C).await?,
         };
         given.compare(&whole)?;
         let sums: Checksums = whole.checksums();
-        return Ok(put_verified(&job, &store, &id, bytes, &sums, &options).await?.into());
+        return Ok(put_verified(&engine.files, &store, &id, bytes, &sums, &options).await?.into());
     }
     if crc32c.is_some() {
-        given.compare(&hashed(&job, bytes.clone(), ChecksumSet::CRC32C).await?)?;
+        given.compare(&hashed(&engine.files, bytes.clone(), ChecksumSet::CRC32C).await?)?;
     }
+    let (owner, job) = job(bucket)?;
     let send = async move {
         let (size, job) = (bytes.len() as u64, &job);
         let part = usize::try_from(part_len(size, store.capabilities().parts)).unwrap_or(usize::MAX);

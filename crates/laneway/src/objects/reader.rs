@@ -9,12 +9,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use laneway_store::ObjectMeta;
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 
-use super::call::{Pending, pending, within};
+use super::call::{Pending, pending};
 use super::columns::PredictedReads;
-use super::fill::fill;
 use super::ranges::{GetRanges, Ranges, RangesInto};
 use super::read_ahead::ReadAhead;
 use crate::engine::fork::OfProcess;
@@ -450,12 +450,9 @@ impl ReaderObject {
             return Ok((read, buffer));
         }
         let rest = BufferRest { buffer, at: (missing.start - offset) as usize };
-        let client = self.bucket.client().clone();
-        let filled = pending(&client, async move {
-            let url = self.bucket.url_of(&self.meta.id.key);
-            within(deadline, &url, fill(&self.bucket, &self.meta, missing, rest)).await
-        });
-        Ok((read, filled.await?.buffer))
+        let mut filled = self.call(vec![missing], deadline).stream_into(vec![rest], Vec::new(), None);
+        let cancelled = || Error::cancelled(self.bucket.url_of(&self.meta.id.key));
+        Ok((read, filled.next().await.ok_or_else(cancelled)??.buffer.buffer))
     }
 
     async fn ranges(&self, ranges: Vec<Range<u64>>, deadline: Option<Duration>) -> Result<Vec<Bytes>, Error> {

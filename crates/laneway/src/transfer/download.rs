@@ -5,7 +5,6 @@ mod composite;
 pub(crate) mod in_order;
 mod object;
 mod opening;
-pub(crate) mod range_writer;
 mod search;
 mod slice;
 mod sliced;
@@ -25,9 +24,7 @@ use crate::location::url;
 use crate::transfer::moved;
 use crate::{CopyRequest, Error, Op};
 
-pub(crate) use range_writer::{ObjectPin, RangeWriter};
 pub(crate) use search::{DownloadSearch, is_asked, one};
-pub(crate) use slice::SliceTarget;
 
 /// The result of an item's download.
 pub(crate) struct DownloadOutcome {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use laneway::{Bucket, Client, Engine, ErrorKind, Provider};
+use laneway::{Bucket, Client, Engine, ErrorKind, Provider, Tally};
 use laneway_server::{Config, Faults};
 use laneway_testkit::{Asked, Scripted, answer};
 
@@ -146,6 +146,39 @@ fn what_breaks_on_the_way_is_asked_for_again() {
         let asked = scattered(bytes.len());
         let together = bucket(&stage).get_ranges("k", asked.clone()).call().unwrap();
         assert!(together.iter().zip(&asked).all(|(got, range)| got == cut(&bytes, range)), "{kind:?}");
+    });
+}
+
+#[test]
+fn a_range_that_breaks_off_is_continued_after_its_last_byte() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::with_faults(kind, &["get:1 truncate@700KiB"]);
+        let (bytes, tally) = (noise(2 * MIB, 13), Tally::default());
+        stage.object("k", &bytes);
+        let got = bucket(&stage).counted(&tally).get_ranges("k", [9..MIB as u64 + 9]).call().unwrap();
+        assert!(got[0] == bytes[9..MIB + 9], "{kind:?}");
+        // A repetition of the whole range would bring 1724 KiB.
+        let received = tally.bytes_received();
+        assert!(gets(&stage) == 2 && received < 3 * MIB as u64 / 2, "{kind:?}: {received} bytes");
+    });
+}
+
+#[test]
+fn a_range_that_breaks_off_is_never_continued_in_another_version() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::with_faults(kind, &["get:1 truncate@700KiB", "get:2 delay 300ms"]);
+        let (old, new) = (noise(2 * MIB, 14), noise(2 * MIB, 15));
+        stage.object("k", &old);
+        let read = std::thread::scope(|scope| {
+            let reading = scope.spawn(|| bucket(&stage).get_ranges("k", [0..MIB as u64]).call());
+            stage.wait_for("get", 2);
+            stage.object("k", &new);
+            reading.join().unwrap()
+        });
+        match read {
+            Ok(got) => assert!(got[0] == old[..MIB], "{kind:?}"),
+            Err(error) => assert!(error.is_precondition() || error.is_not_found(), "{kind:?}: {error}"),
+        }
     });
 }
 

@@ -5,15 +5,16 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use futures_util::stream::{FuturesUnordered, TryStreamExt as _};
-use laneway_store::{ErrorKind, Get, Got, ObjectId, Store, Version};
+use laneway_store::{Get, ObjectId, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::path::PathEstimate;
 use super::plan::{self, Plan, RequestGroup, UnreadableRange};
 use super::prices::PriceList;
-use crate::Error;
+use crate::content::range_writer::ObjectPin;
+use crate::content::read::{ObjectBytes, collect};
 use crate::location::url;
-use crate::transfer::download::range_writer::ObjectPin;
+use crate::{Error, ErrorKind};
 
 /// The maximum number of concurrent requests of one call. The dispatcher decides how many of them it sends.
 /// For 100 requests and a round trip of 20 ms, it opens 52 HTTP/1.1 connections. With a limit of 128, it once
@@ -232,33 +233,24 @@ impl RangeFetches<'_> {
             Err(error) if error.kind() == ErrorKind::InvalidRange => {
                 let attempts = error.attempts();
                 let outside = group.asked.iter().find(|(_, asked)| asked.start >= request.start);
-                let Some((_, asked)) = outside else { return Err(error.into()) };
+                let Some((_, asked)) = outside else { return Err(error) };
                 return Err(self
                     .fetch
                     .unreadable(UnreadableRange::Outside(asked.clone()), None)
                     .after(attempts));
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         // The answer's range needs no check here, because the store's code refuses an answer with a wrong
         // range.
         let got = self.of_one_state(&request, got).await?;
-        Ok(RangeAnswer { bytes: got.body, request, size: got.meta.size })
+        Ok(RangeAnswer { bytes: got.bytes, request, size: got.meta.size })
     }
 
-    async fn get(
-        &self,
-        request: &Range<u64>,
-        version: Option<&Version>,
-    ) -> Result<Got, laneway_store::Error> {
+    async fn get(&self, request: &Range<u64>, version: Option<&Version>) -> Result<ObjectBytes, Error> {
         let Fetch { store, id, .. } = *self.fetch;
-        let get = Get {
-            range: Some(request.clone().into()),
-            version,
-            expected: Some(request.end - request.start),
-            ..Get::new(id)
-        };
-        store.get(get).await
+        let get = Get { version, expected: Some(request.end - request.start), ..Get::new(id) };
+        collect(store, request.clone().into(), get).await
     }
 
     /// Checks that an answer has the same version as the first answer. All requests were sent at the same
@@ -269,7 +261,7 @@ impl RangeFetches<'_> {
     /// # Errors
     /// The store's error; `Precondition` if the object was replaced; `Integrity` if there are several
     /// requests and the store reports no version.
-    async fn of_one_state(&self, request: &Range<u64>, got: Got) -> Result<Got, Error> {
+    async fn of_one_state(&self, request: &Range<u64>, got: ObjectBytes) -> Result<ObjectBytes, Error> {
         let pinned = self.pinned.get_or_init(|| ObjectPin::of(&got.meta));
         if pinned.version.is_none() && self.requests > 1 {
             let message = "the store reports no version of the object, so Laneway could mix bytes of different versions";

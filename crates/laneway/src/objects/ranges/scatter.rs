@@ -21,12 +21,11 @@ use super::fetch::{Fetch, Limits};
 use super::plan::{RequestGroup, within};
 use super::{GetRanges, Ranges};
 use crate::Error;
+use crate::content::range_writer::{ObjectPin, Output, RangeWriter};
 use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::objects::call;
 use crate::plan::SMALL_DOWNLOAD_MAX;
-use crate::transfer::download::RangeWriter;
-use crate::transfer::download::range_writer::{ObjectPin, Output};
 
 /// A range whose bytes have all been written into the caller's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,6 +16,8 @@ use laneway_store::{
 use super::{CopyEnds, CopyItem, tags};
 use crate::Error;
 use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
+use crate::content::range_writer::ObjectPin;
+use crate::content::read::read_range;
 use crate::event::Verified;
 use crate::job::pump::{CancelledJob, ITEM_COST, Units};
 use crate::job::running::{JobState, TransferOutcome};
@@ -23,7 +25,6 @@ use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::transfer::composite::{CompositeLayout, CompositeVerdict, in_memory, judge, layout};
-use crate::transfer::download::{ObjectPin, RangeWriter, SliceTarget};
 use crate::transfer::second_try::log_second_try;
 use crate::transfer::upload::{Input, PartsUpload, PutOutcome, ReadyPart, put_verified};
 
@@ -108,7 +109,7 @@ async fn small(
     };
     let mut options = ends.request.options_of_copy(&described, &ends.request.options(&item.to.key));
     options.tags = tags::kept(job, ends, item, &got.meta).await?;
-    let sent = put_verified(job, &ends.to, &item.to, got.body, &sums, &options).await?;
+    let sent = put_verified(&job.engine.files, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
     let moved = TransferOutcome { verified, ..sent.moved };
@@ -278,11 +279,8 @@ impl StoreInput<'_> {
         end: u64,
         wanted: ChecksumSet,
     ) -> Result<(RangeChecksums, Vec<u8>), Error> {
-        let into = SliceTarget::Memory(Vec::with_capacity((end - start) as usize));
-        let writer =
-            RangeWriter::new(start..end, self.pinned.clone(), wanted, into, Arc::clone(&self.progress));
-        writer.bring(&self.ends.from, &self.item.from.id).await?;
-        Ok(writer.finish())
+        let (range, progress) = ((start..end, self.pinned.clone()), Arc::clone(&self.progress));
+        read_range(&self.ends.from, &self.item.from.id, range, wanted, progress).await
     }
 
     /// Reads a part that is too large for the memory budget into a temporary file without a name.

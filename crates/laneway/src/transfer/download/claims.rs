@@ -22,35 +22,33 @@ impl Claims {
         Self { wanted, ended: RangeChecksums::of(b"", wanted), start, under_way: ChecksumHasher::new(wanted) }
     }
 
-    /// Adds the next bytes. If the bytes go to a file, the caller must first write them to it, because this
-    /// function may record them in the file's journal.
-    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: Option<&StagedFile>) {
-        let Some(staged) = staged.filter(|staged| staged.is_journaled()) else {
+    /// Adds the next bytes. The caller must first write them to the file, because this function may record
+    /// them in the file's journal.
+    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: &StagedFile) {
+        if !staged.is_journaled() {
             return self.under_way.update(bytes);
-        };
+        }
         while !bytes.is_empty() {
             let at = self.start + self.under_way.len();
             let room = (CLAIM_LEN - at % CLAIM_LEN) as usize;
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.under_way.update(now);
             if now.len() == room {
-                self.claim(Some(staged));
+                self.claim(staged);
             }
             bytes = later;
         }
     }
 
     /// Ends the stream, and returns the checksums of all its bytes.
-    pub(crate) fn finish(&mut self, staged: Option<&StagedFile>) -> RangeChecksums {
+    pub(crate) fn finish(&mut self, staged: &StagedFile) -> RangeChecksums {
         self.claim(staged);
         std::mem::replace(&mut self.ended, RangeChecksums::of(b"", self.wanted))
     }
 
-    fn claim(&mut self, staged: Option<&StagedFile>) {
+    fn claim(&mut self, staged: &StagedFile) {
         let run = std::mem::replace(&mut self.under_way, ChecksumHasher::new(self.wanted)).finish();
-        if let Some(staged) = staged {
-            staged.claim(self.start, &run);
-        }
+        staged.claim(self.start, &run);
         self.start += run.len;
         self.ended = self.ended.then(run);
     }

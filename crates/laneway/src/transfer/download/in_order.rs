@@ -11,15 +11,15 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
-use laneway_lanes::attempts::{note, note_another};
+use laneway_lanes::attempts::note_another;
 use laneway_lanes::{MemoryBudget, Reservation};
-use laneway_store::{Get, GetRange, GetSink, ObjectId, ObjectMeta, Route, Store, Unless, Version};
+use laneway_store::{Get, GetRange, ObjectId, ObjectMeta, Route, Store, Unless, Version};
 use tokio::sync::{mpsc, oneshot};
 
-use super::range_writer::{ObjectPin, Output, RangeWriter};
-use super::slice::SliceTarget;
 use super::{DownloadOutcome, remove_moved};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::content::range_writer::{ObjectPin, Output, RangeWriter};
+use crate::content::read::read_range;
 use crate::event::Verified;
 use crate::job::pump::ready;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
@@ -208,18 +208,15 @@ impl InOrderDownload<'_> {
         let (version, unless) = (self.version.clone(), self.unless.clone());
         let get = Get { version: version.as_ref(), unless: unless.as_ref(), ..Get::new(self.id) };
         let get = Get { range: asked, expected: most, ..get };
-        let (meta, bytes) = match most {
-            Some(_) => self.collect(get).await?,
-            None => match self.stream(get, wish, room).await? {
-                FirstAnswer::Brought(meta, bytes, more) => {
-                    held.extend(more);
-                    (meta, bytes)
-                }
-                FirstAnswer::Lacks(room) => {
-                    drop(held);
-                    return Box::pin(self.open(wish, room, may_try_again)).await;
-                }
-            },
+        let (meta, bytes) = match self.begin(get, wish, room).await? {
+            FirstAnswer::Brought(meta, bytes, more) => {
+                held.extend(more);
+                (meta, bytes)
+            }
+            FirstAnswer::Lacks(room) => {
+                drop(held);
+                return Box::pin(self.open(wish, room, may_try_again)).await;
+            }
         };
         let Some(range) = wanted(wish, meta.size) else {
             let wish = wish.map(|wish| wish.to_string()).unwrap_or_default();
@@ -278,17 +275,8 @@ impl InOrderDownload<'_> {
         Ok(fetched)
     }
 
-    /// Fetches at most a slice into memory.
-    async fn collect(&mut self, get: Get<'_>) -> Result<(Box<ObjectMeta>, Bytes), Error> {
-        let got = self.store.get(get).await?;
-        let len = got.body.len() as u64;
-        self.job.progress.sized(len);
-        self.job.progress.moved(len);
-        Ok((Box::new(got.meta), got.body))
-    }
-
-    /// Fetches an answer of unknown length into memory, and stops after a slice.
-    async fn stream(
+    /// Fetches the first bytes into memory, at most a slice.
+    async fn begin(
         &mut self,
         get: Get<'_>,
         wish: Option<ByteRange>,
@@ -309,26 +297,20 @@ impl InOrderDownload<'_> {
             progress: Arc::clone(progress),
         };
         let head = RangeWriter::of_any(head, Arc::clone(progress));
-        let sink = || -> Box<dyn GetSink> { Box::new(head.sink()) };
-        let hedge = || head.hedge();
-        let ended = self.store.get(Get { sink: Some(&sink), hedge: Some(&hedge), ..get }).await;
+        let got = head.fetch(self.store, get).await?;
         let (meta, bytes, more, lacks) = head.end(|head| {
             (head.meta.take(), std::mem::take(&mut head.bytes), head.room.more.take(), head.lacks)
         });
         if let Some(room) = lacks {
             return Ok(FirstAnswer::Lacks(room));
         }
-        let meta = match (ended, meta) {
-            (Ok(got), meta) => meta.unwrap_or_else(|| Box::new(got.meta)),
-            (Err(e), Some(meta)) if e.is_interrupted() => {
-                // The answer broke off after its first bytes. This isn't a failure, because the slices fetch
-                // the rest from here.
-                note(e.attempts() + 1);
-                meta
+        // The answer for an empty object can have no body, so that nothing reached the sink.
+        match meta.or_else(|| got.map(|got| Box::new(got.meta))) {
+            Some(meta) => Ok(FirstAnswer::Brought(meta, bytes.into(), more)),
+            None => {
+                Err(Error::integrity(url(self.store.provider(), self.id), "the answer describes no object"))
             }
-            (Err(e), _) => return Err(e.into()),
-        };
-        Ok(FirstAnswer::Brought(meta, bytes.into(), more))
+        }
     }
 
     /// Fetches slices in advance, and sends their bytes to the receiver in order.
@@ -364,11 +346,9 @@ impl InOrderDownload<'_> {
                 biased;
                 held = ready(&mut reserving), if reserving.is_some() => {
                     reserving = None;
-                    let into = SliceTarget::Memory(Vec::with_capacity((end - next) as usize));
-                    let writer = RangeWriter::new(next..end, pinned.clone(), wanted, into, Arc::clone(&progress));
+                    let (slice, progress) = ((next..end, pinned.clone()), Arc::clone(&progress));
                     ahead.push_back(Box::pin(async move {
-                        writer.bring(store, id).await?;
-                        let (run, bytes) = writer.finish();
+                        let (run, bytes) = read_range(store, id, slice, wanted, progress).await?;
                         let held = if is_for_program { Vec::new() } else { vec![held] };
                         Ok((bytes.into(), run, held))
                     }));
@@ -417,7 +397,7 @@ impl InOrderDownload<'_> {
     }
 }
 
-/// The result of a first request whose answer has an unknown length.
+/// The result of a first request.
 enum FirstAnswer {
     /// The answer brought at most a slice. If this took more memory than was reserved before, the additional
     /// reservation.

@@ -1,19 +1,19 @@
-//! Downloads one object into a file, and decides which request to send first.
+//! Downloads one object into a file, and decides which request to send first. An opening stream that breaks
+//! isn't continued by itself, because several streams can fetch its rest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::future::FutureExt;
 use laneway_lanes::attempts::{note, note_another};
-use laneway_store::{Get, GetSink, Got, ObjectId, ObjectMeta, Store};
+use laneway_store::{Get, Got, ObjectId, ObjectMeta, Store};
 
 use super::DownloadOutcome;
 use super::opening::{OpenerResult, OpenerWriter};
-use super::range_writer::{ObjectPin, RangeWriter};
-use super::slice::SliceTarget;
 use super::sliced::{DownloadTarget, PartialGuard, RestDownload, keep};
 use super::verify::store_small;
 use crate::content::checksum::{ChecksumSet, Crc};
+use crate::content::read::read_range;
 use crate::job::running::JobState;
 use crate::local::folder::FilePlace;
 use crate::location::url;
@@ -90,21 +90,11 @@ async fn fetch_once(
     let memory = job.engine.lanes.memory().clone();
     let (opening, mut announced) =
         OpenerWriter::open(destination.clone(), collect_max, memory, is_size_known, progress);
-    let sink = || -> Box<dyn GetSink> { Box::new(opening.sink()) };
-    let hedge = || opening.hedge();
-    let get = Get {
-        id,
-        range: None,
-        version: known.as_ref().and_then(|meta| meta.version.as_ref()),
-        unless: None,
-        expected: known.as_ref().map(|meta| meta.size),
-        size: known.as_ref().map(|meta| meta.size),
-        sink: Some(&sink),
-        hedge: Some(&hedge),
-        breaks: None,
-    };
+    let size = known.as_ref().map(|meta| meta.size);
+    let version = known.as_ref().and_then(|meta| meta.version.as_ref());
+    let get = Get { version, expected: size, size, ..Get::new(id) };
     let _unfinished = EndOnDrop { job, request, opening: Arc::clone(&opening) };
-    let mut stream = store.get(get).boxed().fuse();
+    let mut stream = opening.attempt(store, get).boxed().fuse();
     let cancelled = job.cancel.wait();
     let ended = tokio::select! {
         biased;
@@ -162,18 +152,10 @@ impl RestDownload<'_> {
     async fn complete(&self, meta: &ObjectMeta, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
         let have = bytes.len() as u64;
         if have < meta.size {
-            let rest = Vec::with_capacity((meta.size - have) as usize);
-            let progress = Arc::clone(&self.job.progress);
-            let writer = RangeWriter::new(
-                have..meta.size,
-                ObjectPin::of(meta),
-                ChecksumSet::default(),
-                SliceTarget::Memory(rest),
-                progress,
-            );
-            self.pinned(meta)?;
-            writer.bring(self.store, self.id).await?;
-            bytes.append(&mut writer.finish().1);
+            let (rest, progress) = ((have..meta.size, self.pinned(meta)?), Arc::clone(&self.job.progress));
+            let (_, mut rest) =
+                read_range(self.store, self.id, rest, ChecksumSet::default(), progress).await?;
+            bytes.append(&mut rest);
         }
         Ok(bytes)
     }

@@ -9,9 +9,9 @@ use laneway_store::{ObjectMeta, Route};
 use tokio::sync::oneshot;
 
 use super::claims::Claims;
-use super::range_writer::{Output, RangeWriter};
 use super::sliced::{DownloadTarget, LargeDownload};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::content::range_writer::{Output, RangeWriter};
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
@@ -87,7 +87,7 @@ impl RangeWriter<Opener> {
             }
             OpenerBody::File(Some(large)) => {
                 large.slices().opener_ended();
-                let run = opener.claims.finish(Some(&large.staged));
+                let run = opener.claims.finish(&large.staged);
                 Some(OpenerResult::Head(large, run))
             }
             OpenerBody::File(None) => opener.meta.take().map(OpenerResult::Described),
@@ -152,7 +152,7 @@ impl Output for Opener {
         let own = large.slices().opener_takes(bytes.len() as u64);
         let taken = &bytes[..own as usize];
         large.staged.write_at(taken, at)?;
-        self.claims.update(taken, Some(&large.staged));
+        self.claims.update(taken, &large.staged);
         Ok(own)
     }
 }

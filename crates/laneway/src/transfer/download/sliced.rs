@@ -14,11 +14,11 @@ use laneway_lanes::attempts::note_another;
 use laneway_store::{Got, ObjectId, ObjectMeta, Store};
 
 use super::opening::{OpenerResult, OpenerWriter};
-use super::range_writer::{ObjectPin, RangeWriter};
-use super::slice::SliceTarget;
+use super::slice::SliceWriter;
 use super::verify::{composite_of, verify_file};
 use super::{DownloadOutcome, composite};
 use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
+use crate::content::range_writer::ObjectPin;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
@@ -174,12 +174,12 @@ impl RestDownload<'_> {
         let mut is_opening = opening.is_some();
         let (job, store, id) = (self.job, self.store, self.id);
         let writer = |range: Range<u64>, pinned: ObjectPin| {
-            let into = SliceTarget::File(Arc::clone(&large.staged));
-            RangeWriter::new(range, pinned, large.wanted, into, Arc::clone(&job.progress))
+            let staged = Arc::clone(&large.staged);
+            SliceWriter::new(range, pinned, large.wanted, staged, Arc::clone(&job.progress))
         };
-        let bring = |start: u64, writer: Arc<RangeWriter>| async move {
+        let bring = |start: u64, writer: Arc<SliceWriter>| async move {
             writer.bring(store, id).await?;
-            Ok::<_, Error>((start, writer.finish().0))
+            Ok::<_, Error>((start, writer.finish()))
         };
         let mut under_way: BTreeMap<u64, RangeStream> = BTreeMap::new();
         let mut split = StreamSplit::new(store.path(&id.bucket).await.round_trip.unwrap_or_default());
@@ -284,7 +284,7 @@ impl RestDownload<'_> {
 
 /// A range that is being fetched.
 struct RangeStream {
-    writer: Arc<RangeWriter>,
+    writer: Arc<SliceWriter>,
     start: u64,
     began: Instant,
 }

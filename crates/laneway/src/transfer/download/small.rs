@@ -1,5 +1,6 @@
 //! Downloads small objects into files. Each object takes one request. All requests of a group run
-//! concurrently, and file threads write the files in groups.
+//! concurrently, and file threads write the files in groups. If an answer breaks off, Laneway requests the
+//! whole object again, so that an object that was replaced meanwhile is downloaded in its new version.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ pub(crate) async fn upload(
             [Segment::Memory(bytes)] => bytes.clone(),
             _ => Bytes::new(),
         };
-        let put = put_verified(job, store, id, bytes, &sums, options);
+        let put = put_verified(&job.engine.files, store, id, bytes, &sums, options);
         let sent = job.unless_cancelled(put).await??;
         job.progress.sized(size.saturating_sub(found));
         job.progress.moved(size.max(found));

@@ -68,7 +68,8 @@ pub(crate) async fn file(
         let (run, bytes) = job.engine.files.run(read).await??;
         given.compare(&run)?;
         let sums = run.checksums();
-        return job.unless_cancelled(put_verified(job, store, id, bytes.into(), &sums, options)).await?;
+        let put = put_verified(&job.engine.files, store, id, bytes.into(), &sums, options);
+        return job.unless_cancelled(put).await?;
     }
     let (mut is_second, part) = (false, part_len(size, store.capabilities().parts));
     loop {

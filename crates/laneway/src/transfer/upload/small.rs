@@ -100,7 +100,7 @@ async fn put(
         &item.path,
         loaded.attributes,
     );
-    let sent = put_verified(job, store, &item.id, loaded.bytes, &sums, &options).await?;
+    let sent = put_verified(&job.engine.files, store, &item.id, loaded.bytes, &sums, &options).await?;
     // For a compressed file, count the size of the file as moved, not the compressed size.
     job.progress.moved(if request.gzip.takes(&item.path) { item.size } else { size });
     Ok(sent.moved)

@@ -6,8 +6,9 @@ use laneway_store::{Body, Checksums, ObjectId, ObjectMeta, Operation, PartsDiges
 use super::parts::PutOutcome;
 use crate::Error;
 use crate::content::checksum::{ChecksumSet, RangeChecksums, written};
+use crate::engine::files::FileThreads;
 use crate::event::Verified;
-use crate::job::running::{JobState, ResultObject, TransferOutcome};
+use crate::job::running::{ResultObject, TransferOutcome};
 use crate::location::url;
 use crate::transfer::second_try::log_second_try;
 
@@ -86,7 +87,7 @@ pub(crate) fn verify(
 /// # Errors
 /// The store's error, or `ErrorKind::Integrity` if the stored object differs both times.
 pub(crate) async fn put(
-    job: &JobState,
+    files: &FileThreads,
     store: &Store,
     id: &ObjectId,
     bytes: Bytes,
@@ -95,7 +96,7 @@ pub(crate) async fn put(
 ) -> Result<PutOutcome, Error> {
     let send = || async {
         let meta = store.put(id, Body::from(bytes.clone()), sums, options).await?;
-        let sums = comparable(job, sums.clone(), &meta.checksums, bytes.clone()).await?;
+        let sums = comparable(files, sums.clone(), &meta.checksums, bytes.clone()).await?;
         let verified = verify(store, &meta, bytes.len() as u64, &sums)
             .map_err(|error| name_plain_crc32(error, &meta, &bytes))?;
         let atomic = store.keeps(Operation::Put, &options.condition);
@@ -140,7 +141,7 @@ pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) ->
 /// # Errors
 /// If no thread can compute the checksum.
 async fn comparable(
-    job: &JobState,
+    files: &FileThreads,
     sums: Checksums,
     stored: &Checksums,
     bytes: Bytes,
@@ -149,7 +150,7 @@ async fn comparable(
     if wanted == ChecksumSet::CRC32C {
         return Ok(sums);
     }
-    let run = job.engine.files.run(move || RangeChecksums::of(&bytes, wanted)).await?;
+    let run = files.run(move || RangeChecksums::of(&bytes, wanted)).await?;
     let mut all = run.checksums();
     all.crc32c = sums.crc32c;
     Ok(all)

@@ -181,8 +181,9 @@ impl PlanInput<'_> {
     }
 
     fn credential_source(&self, source: &str, name: &str) -> Result<NamedSource, CredentialFailure> {
-        let unset =
-            |what: &str| CredentialFailure::unusable(name, format!("its credential_source is {source}, but {what}"));
+        let unset = |what: &str| {
+            CredentialFailure::unusable(name, format!("its credential_source is {source}, but {what}"))
+        };
         match source {
             "Environment" => self.keys_of_variables()?.ok_or_else(|| unset("AWS_ACCESS_KEY_ID is not set")),
             "EcsContainer" => self.container()?.ok_or_else(|| {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use laneway_store::{GetHedge, GetSink, ObjectMeta, Route, SinkError, Version};
 
-use super::slice::Slice;
 use crate::engine::threads::{Mutex, MutexGuard, PoisonError};
 use crate::{Error, Progress};
 
@@ -59,10 +58,8 @@ pub(crate) trait Output: Send + 'static {
 
 /// A range that is being fetched. All attempts to fetch it share this writer.
 #[derive(Debug)]
-pub(crate) struct RangeWriter<O = Slice> {
+pub(crate) struct RangeWriter<O> {
     state: Mutex<RangeState<O>>,
-    /// True if the version was known beforehand. Otherwise each attempt begins at the first byte.
-    is_pinned: bool,
     progress: Arc<Progress>,
 }
 
@@ -74,6 +71,9 @@ struct RangeState<O> {
     begun: u32,
     /// The version that all answers of the attempt must have.
     of: Option<ObjectPin>,
+    /// True if further attempts continue at `at`, in the version `of`. Otherwise each attempt begins at the
+    /// first byte, in the version of its first answer.
+    is_pinned: bool,
     /// The offset of the first byte that the attempt's answers bring, once an answer has begun.
     start: u64,
     /// The offset of the next byte to write.
@@ -84,31 +84,32 @@ struct RangeState<O> {
 impl<O: Output> RangeWriter<O> {
     /// Returns a writer of the bytes from `start` on, of an object with a known version.
     pub(crate) fn pinned(start: u64, of: ObjectPin, output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = RangeState { attempt: 0, begun: 0, of: Some(of), start, at: start, output };
-        Arc::new(Self { state: Mutex::new(state), is_pinned: true, progress })
+        let state =
+            RangeState { attempt: 0, begun: 0, of: Some(of), is_pinned: true, start, at: start, output };
+        Arc::new(Self { state: Mutex::new(state), progress })
     }
 
     /// Returns a writer of an object, or of the requested range of it, in the version of the first answer.
-    pub(super) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
-        let state = RangeState { attempt: 0, begun: 0, of: None, start: 0, at: 0, output };
-        Arc::new(Self { state: Mutex::new(state), is_pinned: false, progress })
+    pub(crate) fn of_any(output: O, progress: Arc<Progress>) -> Arc<Self> {
+        let state = RangeState { attempt: 0, begun: 0, of: None, is_pinned: false, start: 0, at: 0, output };
+        Arc::new(Self { state: Mutex::new(state), progress })
     }
 
     /// Begins another attempt, and returns its sink. Sinks of earlier attempts write nothing from now on.
-    pub(super) fn sink(self: &Arc<Self>) -> RangeSink<O> {
+    pub(crate) fn sink(self: &Arc<Self>) -> RangeSink<O> {
         let mut state = self.lock();
         state.attempt += 1;
-        if self.is_pinned {
+        if state.is_pinned {
             state.begun = state.attempt;
         }
-        let at = self.is_pinned.then_some(state.at);
+        let at = state.is_pinned.then_some(state.at);
         RangeSink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
     /// Returns the hedge of an attempt, with another sink. The hedge requests the bytes from the current
     /// position on, or all of them if no answer has begun. If an answer without a version has begun, there is
     /// no hedge, because the two answers could be of different versions of the object.
-    pub(super) fn hedge(self: &Arc<Self>) -> GetHedge {
+    pub(crate) fn hedge(self: &Arc<Self>) -> GetHedge {
         let state = self.lock();
         let (attempt, end) = (state.attempt, state.output.end());
         let sink = |at| Box::new(RangeSink { writer: Arc::clone(self), attempt, at, answer_end: end });
@@ -123,7 +124,7 @@ impl<O: Output> RangeWriter<O> {
     }
 
     /// Ends the writing. Sinks that still run write nothing from now on.
-    pub(super) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
+    pub(crate) fn end<T>(&self, with: impl FnOnce(&mut O) -> T) -> T {
         let mut state = self.lock();
         state.attempt += 1;
         with(&mut state.output)
@@ -131,19 +132,24 @@ impl<O: Output> RangeWriter<O> {
 
     /// Lets `with` change the end of the range. `with` gets the offset of the next byte to write, which the
     /// new end must not precede.
-    pub(super) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
+    pub(crate) fn cut<T>(&self, with: impl FnOnce(u64, &mut O) -> T) -> T {
         let mut state = self.lock();
         let RangeState { at, output, .. } = &mut *state;
         with(*at, output)
     }
 
-    /// Returns the version that was known beforehand, or that the first answer has shown.
-    pub(super) fn of(&self) -> Option<ObjectPin> {
-        self.lock().of.clone()
+    /// Returns the range of the bytes that haven't arrived, for another attempt in the returned version. If
+    /// an answer has begun and reported a version, all further attempts are of that version. Returns `None`
+    /// if the next attempt must begin at the first byte, because no version is known.
+    pub(crate) fn rest(&self) -> Option<(Range<u64>, ObjectPin)> {
+        let mut state = self.lock();
+        state.is_pinned |= state.of.as_ref().is_some_and(|of| of.version.is_some());
+        let of = state.of.clone().filter(|_| state.is_pinned)?;
+        Some((state.at..state.output.end(), of))
     }
 
     /// Returns the offset of the next byte to write, and the end of the range.
-    pub(super) fn position(&self) -> (u64, u64) {
+    pub(crate) fn position(&self) -> (u64, u64) {
         let state = self.lock();
         (state.at, state.output.end())
     }
@@ -153,7 +159,7 @@ impl<O: Output> RangeWriter<O> {
     }
 }
 
-pub(super) struct RangeSink<O> {
+pub(crate) struct RangeSink<O> {
     writer: Arc<RangeWriter<O>>,
     attempt: u32,
     /// The offset of the next byte of this sink's answer, if it is known.
@@ -172,7 +178,7 @@ impl<O: Output> GetSink for RangeSink<O> {
                 of.check(meta)?;
                 // Two requests for this range have answered, because a hedge was sent before the first byte.
                 // Without versions, nothing shows that both answers have the same bytes.
-                if !self.writer.is_pinned && (of.version.is_none() || meta.version.is_none()) {
+                if !state.is_pinned && (of.version.is_none() || meta.version.is_none()) {
                     return Err(changed(meta).into());
                 }
             }
@@ -234,9 +240,9 @@ fn new_bytes<'b>(at: &mut u64, come: u64, bytes: &'b [u8]) -> &'b [u8] {
 mod tests {
     use laneway_store::ObjectId;
 
-    use super::super::SliceTarget;
     use super::*;
     use crate::content::checksum::{ChecksumSet, RangeChecksums};
+    use crate::content::read::CollectedRange;
 
     fn meta(size: u64, generation: u64) -> ObjectMeta {
         let mut meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
@@ -244,11 +250,13 @@ mod tests {
         meta
     }
 
-    const MIB: u64 = 1 << 20;
+    fn pinned(of: ObjectPin, range: Range<u64>) -> Arc<RangeWriter<CollectedRange>> {
+        let collected = CollectedRange::new(&range, ChecksumSet::CRC32C);
+        RangeWriter::pinned(range.start, of, collected, Arc::default())
+    }
 
-    fn writer() -> Arc<RangeWriter> {
-        let pinned = ObjectPin::of(&meta(10, 1));
-        RangeWriter::new(2..8, pinned, ChecksumSet::CRC32C, SliceTarget::Memory(Vec::new()), Arc::default())
+    fn writer() -> Arc<RangeWriter<CollectedRange>> {
+        pinned(ObjectPin::of(&meta(10, 1)), 2..8)
     }
 
     #[test]
@@ -266,7 +274,7 @@ mod tests {
         assert_eq!(run, RangeChecksums::of(b"234567", ChecksumSet::CRC32C));
     }
 
-    fn hedge(writer: &Arc<RangeWriter>) -> (Range<u64>, Box<dyn GetSink>) {
+    fn hedge(writer: &Arc<RangeWriter<CollectedRange>>) -> (Range<u64>, Box<dyn GetSink>) {
         match writer.hedge() {
             GetHedge::Send(Some(range), sink) => (range, sink),
             _ => panic!("no hedge"),
@@ -315,38 +323,11 @@ mod tests {
 
     #[test]
     fn what_is_not_pinned_or_has_landed_gets_no_second() {
-        let unpinned = ObjectPin { size: 10, version: None };
-        let unpinned = RangeWriter::new(
-            2..8,
-            unpinned,
-            ChecksumSet::CRC32C,
-            SliceTarget::Memory(Vec::new()),
-            Arc::default(),
-        );
+        let unpinned = pinned(ObjectPin { size: 10, version: None }, 2..8);
         assert!(matches!(unpinned.hedge(), GetHedge::Nothing));
         let landed = writer();
         landed.sink().write(b"234567").unwrap();
         assert!(matches!(landed.hedge(), GetHedge::Nothing));
-    }
-
-    #[test]
-    fn a_slice_that_is_split_stops_where_the_other_begins() {
-        let size = 6 << 20;
-        let pinned = ObjectPin::of(&meta(size, 1));
-        let writer = RangeWriter::new(
-            0..size,
-            pinned,
-            ChecksumSet::CRC32C,
-            SliceTarget::Memory(Vec::new()),
-            Arc::default(),
-        );
-        let mut sink = writer.sink();
-        sink.begin(&meta(size, 1), 0..size).unwrap();
-        assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
-        assert_eq!(writer.split(size), Some(4 << 20..size));
-        assert_eq!(writer.split(MIB), None, "the end would be a small request");
-        assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
-        assert_eq!(writer.finish().0, RangeChecksums::of(&[7; 4 << 20], ChecksumSet::CRC32C));
     }
 
     #[test]
@@ -488,6 +469,35 @@ mod tests {
             first.begin(&one, 0..10).unwrap();
             assert!(other.begin(&two, 0..10).unwrap_err().to_string().contains("changed"), "{two:?}");
         }
+    }
+
+    #[test]
+    fn the_rest_of_an_answer_with_a_version_is_read_in_that_version() {
+        let writer = of_any();
+        assert_eq!(writer.rest(), None);
+        let mut first = writer.sink();
+        first.begin(&meta(10, 1), 0..10).unwrap();
+        first.write(b"012").unwrap();
+        assert_eq!(writer.rest(), Some((3..6, ObjectPin::of(&meta(10, 1)))));
+        assert!(writer.sink().begin(&meta(10, 2), 3..10).is_err());
+        let mut again = writer.sink();
+        again.begin(&meta(10, 1), 3..6).unwrap();
+        assert_eq!(again.write(b"345").unwrap(), Route::Stay);
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012345");
+    }
+
+    #[test]
+    fn an_answer_without_a_version_is_read_again_from_its_first_byte() {
+        let mut unversioned = meta(10, 1);
+        unversioned.version = None;
+        let writer = of_any();
+        for _ in 0..2 {
+            let mut sink = writer.sink();
+            sink.begin(&unversioned, 0..10).unwrap();
+            sink.write(b"012").unwrap();
+            assert_eq!(writer.rest(), None);
+        }
+        assert_eq!(writer.end(|collected| std::mem::take(&mut collected.0)), b"012");
     }
 
     #[test]

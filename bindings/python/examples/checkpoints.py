@@ -8,7 +8,9 @@ enough. `CheckpointWriter` and `CheckpointReader` are for `torch.distributed.che
 
 import argparse
 import io
+import mmap
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,10 +28,19 @@ def save(state: Any, store: laneway.ObjectStore, key: str) -> None:
 
 
 def load(store: laneway.ObjectStore, key: str) -> Any:
-    """Does what `torch.load` does. It reads the whole object first, so that Laneway can compare its checksum. The object
-    and the tensors are in memory at the same time. To save memory, pass a file of `open_reader` to `torch.load`: then
-    the bytes go straight into the tensors, and nothing compares their checksum."""
-    return torch.load(ContentFile(store.get(key).bytes()), weights_only=True)
+    """Does what `torch.load` does. It first reads the whole object, so that Laneway can compare its checksum. On Linux, it
+    reads into a file in memory, and this memory becomes the tensors'. Elsewhere, the tensors take as much memory again."""
+    result = store.get(key)
+    if sys.platform != "linux":
+        return torch.load(ContentFile(result.bytes()), weights_only=True)
+    size = result.meta["size"]
+    file = os.memfd_create("checkpoint")
+    try:
+        os.ftruncate(file, size)
+        result.readinto(mmap.mmap(file, size))
+        return torch.load(f"/proc/self/fd/{file}", mmap=True, weights_only=True)
+    finally:
+        os.close(file)
 
 
 class ContentFile(io.RawIOBase):

@@ -48,10 +48,25 @@ def check(found, wanted):
 def test_torch_saves_and_loads(checkpoints, scheme):
     store, saved = checkpoints(scheme), state()
     save(saved, store, "model.pt")
+    loaded = load(store, "model.pt")
+    check(loaded, saved)
+    # The tensors can be changed. The object stays as it is.
+    loaded["model"]["large"].zero_()
+    assert not loaded["model"]["large"].any()
     check(load(store, "model.pt"), saved)
     # An open file works as well.
     with store.open_reader("model.pt") as file:
         check(torch.load(file, weights_only=True), saved)
+
+
+def test_a_checkpoint_that_is_cut_or_missing_cannot_be_loaded(checkpoints):
+    store = checkpoints("s3")
+    save({"a": torch.ones(1000)}, store, "model.pt")
+    store.put("cut.pt", store.get("model.pt").bytes()[:2000])
+    with pytest.raises(RuntimeError, match="zip"):
+        load(store, "cut.pt")
+    with pytest.raises(FileNotFoundError):
+        load(store, "none.pt")
 
 
 def test_a_save_that_fails_leaves_no_object(checkpoints):

@@ -11,17 +11,16 @@ checkpoints take the endpoint from AWS_ENDPOINT_URL, which the script sets.
 
 import argparse
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import laneway
 import torch
 import torch.distributed.checkpoint as dcp
+from rounds import in_turns, show
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from checkpoints import CheckpointReader, CheckpointWriter, load, save  # noqa: E402
@@ -101,22 +100,11 @@ def main() -> None:
     chosen = arguments.parse_args()
     os.environ["AWS_ENDPOINT_URL"] = chosen.endpoint
 
-    context = get_context("spawn")
     for kind in chosen.kinds:
-        seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in CLIENTS}
-        for _ in range(chosen.rounds):
-            for name in CLIENTS:
-                results = context.Queue()
-                process = context.Process(target=measure, args=(name, kind, chosen, results))
-                process.start()
-                process.join()
-                if process.exitcode:
-                    sys.exit(f"{name} failed")
-                seconds[name].append(results.get())
+        seconds = in_turns(measure, {name: (name, kind, chosen) for name in CLIENTS}, chosen.rounds, "spawn")
         for name, rounds in seconds.items():
-            for step, times in zip(("save", "load"), zip(*rounds, strict=True), strict=True):
-                shown = ", ".join(f"{one:.2f}" for one in times)
-                print(f"{kind:6} {step:5} {name:18} {statistics.median(times):7.2f} s   ({shown})")
+            for step, values in zip(("save", "load"), zip(*rounds, strict=True), strict=False):
+                show(f"{kind} {step} {name}", list(values), "s", 2)
 
 
 if __name__ == "__main__":

@@ -11,14 +11,13 @@ Python's `multiprocessing`.
 import argparse
 import asyncio
 import os
-import statistics
 import sys
 import time
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import laneway
+from rounds import in_turns, show
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from pytorch import Objects, Shuffled  # noqa: E402
@@ -87,20 +86,9 @@ def main() -> None:
 
     keys = [f"{PREFIX}/{number:05}" for number in range(chosen.samples)]
     asyncio.run(put_samples(chosen, keys))
-    rates: dict[str, list[float]] = {name: [] for name in READERS}
-    context = get_context("spawn")
-    for _ in range(chosen.rounds):
-        for name in READERS:
-            results = context.Queue()
-            process = context.Process(target=reading, args=(name, chosen, keys, results))
-            process.start()
-            process.join()
-            if process.exitcode:
-                sys.exit(f"{name} failed")
-            rates[name].append(results.get())
-    for name, all_rates in rates.items():
-        shown = ", ".join(f"{rate:.0f}" for rate in all_rates)
-        print(f"{name:18} {statistics.median(all_rates):8.0f} samples/s   ({shown})")
+    rates = in_turns(reading, {name: (name, chosen, keys) for name in READERS}, chosen.rounds, "spawn")
+    for name, values in rates.items():
+        show(name, values, "samples/s", 0)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 Reading = Callable[[], Callable[[], object]]
 """A function that prepares a measurement, and returns the function to time. If the timed function returns a function, that one is called
@@ -39,21 +40,37 @@ def measured(reading: Reading, results: multiprocessing.Queue) -> None:
     results.put((seconds, processor, opened, peak_mib))
 
 
-def compare(title: str, readings: Mapping[str, Reading], rounds: int) -> None:
-    """Runs each reading `rounds` times. Prints a line for each: seconds (median, minimum, maximum), CPU seconds, opened connections, and
-    peak memory of the process."""
-    context = multiprocessing.get_context("fork")
-    rows: dict[str, list[tuple[float, float, int, float]]] = {name: [] for name in readings}
+def in_turns(
+    measure: Callable[..., None], arguments: Mapping[str, tuple[Any, ...]], rounds: int, method: str
+) -> dict[str, list[Any]]:
+    """Calls `measure` `rounds` times for each name, each time in a new process that `method` starts. It gets the name's arguments and a
+    queue for its result. The names take turns. Returns the results of each name, without those of processes that failed."""
+    context = multiprocessing.get_context(method)
+    found: dict[str, list[Any]] = {name: [] for name in arguments}
     for _ in range(rounds):
-        for name, reading in readings.items():
+        for name, values in arguments.items():
             results = context.Queue()
-            process = context.Process(target=measured, args=(reading, results))
+            process = context.Process(target=measure, args=(*values, results))
             process.start()
             process.join()
             if process.exitcode:
-                print(f"{title}: {name} failed", file=sys.stderr)
+                print(f"{name} failed", file=sys.stderr)
             else:
-                rows[name].append(results.get())
+                found[name].append(results.get())
+    return found
+
+
+def show(name: str, values: list[float], unit: str, digits: int) -> None:
+    """Prints a line with the median of the values, and with all of them."""
+    if values:
+        every = ", ".join(f"{value:.{digits}f}" for value in values)
+        print(f"{name:30} {statistics.median(values):8.{digits}f} {unit}   ({every})")
+
+
+def compare(title: str, readings: Mapping[str, Reading], rounds: int) -> None:
+    """Runs each reading `rounds` times. Prints a line for each: seconds (median, minimum, maximum), CPU seconds, opened connections, and
+    peak memory of the process."""
+    rows = in_turns(measured, {name: (reading,) for name, reading in readings.items()}, rounds, "fork")
     print(f"{title}\n{'':18} {'median s':>9} {'min':>9} {'max':>9} {'CPU s':>7} {'conns':>6} {'MiB':>6}")
     for name, row in rows.items():
         if row:

@@ -8,6 +8,9 @@ enough. `CheckpointWriter` and `CheckpointReader` are for `torch.distributed.che
 
 import argparse
 import io
+import mmap
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,9 +28,48 @@ def save(state: Any, store: laneway.ObjectStore, key: str) -> None:
 
 
 def load(store: laneway.ObjectStore, key: str) -> Any:
-    """Does what `torch.load` does. It reads the whole object over several connections first, because `torch.load` itself
-    reads tensor by tensor."""
-    return torch.load(io.BytesIO(store.get(key).bytes()), weights_only=True)
+    """Does what `torch.load` does. It first reads the whole object, so that Laneway can compare its checksum. On Linux, it
+    reads into a file in memory, and this memory becomes the tensors'. Elsewhere, the tensors take as much memory again."""
+    result = store.get(key)
+    if sys.platform != "linux":
+        return torch.load(ContentFile(result.bytes()), weights_only=True)
+    size = result.meta["size"]
+    file = os.memfd_create("checkpoint")
+    try:
+        os.ftruncate(file, size)
+        result.readinto(mmap.mmap(file, size))
+        return torch.load(f"/proc/self/fd/{file}", mmap=True, weights_only=True)
+    finally:
+        os.close(file)
+
+
+class ContentFile(io.RawIOBase):
+    """A file that reads from a buffer. `io.BytesIO` would copy the whole buffer first."""
+
+    def __init__(self, content: Any) -> None:
+        self.content, self.position = memoryview(content), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self.position, os.SEEK_END: len(self.content)}[whence]
+        self.position = max(0, start + offset)
+        return self.position
+
+    def readinto(self, buffer: Any) -> int:
+        part = self.content[self.position : self.position + len(buffer)]
+        buffer[: len(part)] = part
+        self.position += len(part)
+        return len(part)
+
+    def readall(self) -> bytes:
+        part = bytes(self.content[self.position :])
+        self.position += len(part)
+        return part
 
 
 class CheckpointFiles(FileSystemBase):
@@ -111,7 +153,7 @@ class CheckpointReader(FileSystemReader):
         if following is not None and following.relative_path == sinfo.relative_path:
             self._fetched = (following.relative_path, following.offset), self._fetch(file, following)
         [content] = fetch.result()
-        return io.BytesIO(content)
+        return ContentFile(content)
 
     @staticmethod
     def _fetch(file: Any, sinfo: Any) -> Any:

@@ -93,6 +93,11 @@ impl WritableBuffer {
         Ok(Self { start, len, _object: DroppableObject::new(view.into_any().unbind()) })
     }
 
+    /// Keeps only the first `len` bytes of the buffer.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
     pub(crate) fn slice(&mut self) -> &mut [u8] {
         if self.len == 0 {
             return &mut [];
@@ -100,5 +105,11 @@ impl WritableBuffer {
         // SAFETY: the export keeps the memory at its address and length. Other Python threads may read it meanwhile, as
         // they may with any call that fills a buffer and releases the interpreter's lock.
         unsafe { slice::from_raw_parts_mut(self.start, self.len) }
+    }
+}
+
+impl AsMut<[u8]> for WritableBuffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.slice()
     }
 }

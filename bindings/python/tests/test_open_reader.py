@@ -1,6 +1,7 @@
 import asyncio
 import gzip
 import io
+import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,6 +29,24 @@ def test_a_file_that_is_read(store):
     with pytest.raises(ValueError, match="closed"):
         file.read()
     assert isinstance(store.open_reader("lines", footer=8).read(2), bytes)
+
+
+def test_large_buffers_are_filled_from_any_offset(store):
+    content = random.Random(1).randbytes(24 << 20)
+    store.put("k", content)
+    with store.open_reader("k", footer=1000) as file:
+        # A header and what follows it, a gap, and a jump back. The last read reaches beyond the end.
+        for at, size in [(0, 30), (30, 9 << 20), (10 << 20, 5 << 20), (7, 4 << 20), (20 << 20, 8 << 20)]:
+            file.seek(at)
+            buffer = bytearray(size)
+            read = file.readinto(buffer)
+            assert (read, file.tell()) == (min(size, len(content) - at), at + read)
+            assert buffer[:read] == content[at : at + read] and not any(buffer[read:])
+    # A file may be declared shorter than its object. Its reads end there.
+    buffer = bytearray(8 << 20)
+    with store.open_reader("k", size=5 << 20) as file:
+        assert file.readinto(buffer) == 5 << 20
+    assert buffer == content[: 5 << 20] + bytes(3 << 20)
 
 
 def test_threads_that_seek_and_read_by_turns_get_what_they_sought(store):

@@ -30,7 +30,7 @@ class _BaseStore(ObjectStore):
 
 class _Store(_BaseStore):
     _scheme: ClassVar[str] = ""
-    _given: tuple[str, dict[str, Any]]
+    _arguments: tuple[str, dict[str, Any]]
 
     def __new__(
         cls,
@@ -43,7 +43,7 @@ class _Store(_BaseStore):
         credential_provider: Callable[[], dict[str, Any]] | None = None,
         **kwargs: Any,
     ) -> Self:
-        given = {
+        arguments = {
             "prefix": prefix,
             "config": config,
             "client_options": client_options,
@@ -51,7 +51,7 @@ class _Store(_BaseStore):
             "credential_provider": credential_provider,
             **kwargs,
         }
-        given = {name: value for name, value in given.items() if value is not None}
+        arguments = {name: value for name, value in arguments.items() if value is not None}
         bucket_of_config, chosen = settings(cls._scheme, config, client_options, retry_config, kwargs)
         if credential_provider is not None:
             chosen["credential_provider"] = credential_provider
@@ -62,7 +62,7 @@ class _Store(_BaseStore):
             raise UsageError(f"{cls.__name__} needs the name of a bucket")
         # A prefix stands for a folder here, as in obstore, so it gets a slash at its end.
         store = super().__new__(cls, f"{cls._scheme}://{bucket}/{_folder(prefix or '')}", chosen)
-        store._given = (bucket, given)
+        store._arguments = (bucket, arguments)
         return store
 
     @classmethod
@@ -79,49 +79,52 @@ class _Store(_BaseStore):
 
         `S3Store(config=store.config)` is a store of the same bucket, but without the prefix and the client options.
         """
-        bucket, given = self._given
+        bucket, arguments = self._arguments
         others = ("prefix", "config", "client_options", "retry_config", "credential_provider")
-        passed = {**given.get("config", {}), **{name: value for name, value in given.items() if name not in others}}
+        passed = {
+            **arguments.get("config", {}),
+            **{name: value for name, value in arguments.items() if name not in others},
+        }
         return {"bucket": bucket, **{name: value for name, value in passed.items() if not is_bucket(self._scheme, name)}}
 
     @property
     def client_options(self) -> Config | None:
-        return self._given[1].get("client_options")
+        return self._arguments[1].get("client_options")
 
     @property
     def retry_config(self) -> Config | None:
-        return self._given[1].get("retry_config")
+        return self._arguments[1].get("retry_config")
 
     @property
     def credential_provider(self) -> Callable[[], dict[str, Any]] | None:
-        return self._given[1].get("credential_provider")
+        return self._arguments[1].get("credential_provider")
 
     def __truediv__(self, folder: str | PurePosixPath) -> Self:
         """Returns the store of a folder below this one, with the same configuration."""
-        bucket, given = self._given
+        bucket, arguments = self._arguments
         prefix = f"{(self.prefix or '').rstrip('/')}/{folder}".strip("/")
-        return type(self)(bucket, **{**given, "prefix": prefix or None})
+        return type(self)(bucket, **{**arguments, "prefix": prefix or None})
 
     def _settings(self) -> dict[str, Any]:
         """Returns the settings of the store's client, for a job that uses this store."""
-        given = dict(self._given[1])
-        given.pop("prefix", None)
-        provider = given.pop("credential_provider", None)
-        config, client, retry = (given.pop(name, None) for name in ("config", "client_options", "retry_config"))
-        _, chosen = settings(self._scheme, config, client, retry, given)
+        others = dict(self._arguments[1])
+        others.pop("prefix", None)
+        provider = others.pop("credential_provider", None)
+        config, client, retry = (others.pop(name, None) for name in ("config", "client_options", "retry_config"))
+        _, chosen = settings(self._scheme, config, client, retry, others)
         return chosen if provider is None else {**chosen, "credential_provider": provider}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and type(other) is type(self) and other._given == self._given
+        return isinstance(other, type(self)) and type(other) is type(self) and other._arguments == self._arguments
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Settings from the environment aren't pickled. The process that unpickles the store uses its own environment.
-        return _again, (type(self), *self._given)
+        return _again, (type(self), *self._arguments)
 
 
 class S3Store(_Store):
@@ -176,7 +179,7 @@ class LocalStore(_BaseStore):
     raise `NotSupportedError`. Reads follow symbolic links, and writes don't.
     """
 
-    _given: tuple[Path, bool]
+    _arguments: tuple[Path, bool]
     _objects: LocalObjects
 
     def __new__(
@@ -198,7 +201,7 @@ class LocalStore(_BaseStore):
     @classmethod
     def _below(cls, objects: LocalObjects, prefix: str, folder: Path, automatic_cleanup: bool) -> Self:
         store = super().__new__(cls, f"{objects.url}{prefix}", {"dialect": objects})
-        store._objects, store._given = objects, (folder, automatic_cleanup)
+        store._objects, store._arguments = objects, (folder, automatic_cleanup)
         return store
 
     @classmethod
@@ -216,7 +219,7 @@ class LocalStore(_BaseStore):
     @property
     def prefix(self) -> Path:  # type: ignore[override]
         """Returns the folder."""
-        return self._given[0]
+        return self._arguments[0]
 
     @property
     def url(self) -> str:
@@ -224,7 +227,7 @@ class LocalStore(_BaseStore):
 
     def __truediv__(self, folder: str | PurePosixPath) -> Self:
         """Returns the store of a folder below this one. The first write creates the folder."""
-        path, automatic_cleanup = self._given
+        path, automatic_cleanup = self._arguments
         names = str(folder).rstrip("/").split("/")
         if any(name in ("", ".", "..") for name in names):
             raise InvalidPathError(f"{folder} is not below {path}: a name in it is empty, '.' or '..'")
@@ -243,12 +246,12 @@ class LocalStore(_BaseStore):
         return f"LocalStore({str(self.prefix)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LocalStore) and other._given == self._given
+        return isinstance(other, LocalStore) and other._arguments == self._arguments
 
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _local, (type(self), *self._given)
+        return _local, (type(self), *self._arguments)
 
 
 def _local(cls: type[LocalStore], folder: Path, automatic_cleanup: bool) -> LocalStore:
@@ -261,8 +264,8 @@ def _folder(prefix: str) -> str:
     return f"{prefix.strip('/')}/" if prefix.strip("/") else ""
 
 
-def _again(cls: type[_Store], bucket: str, given: dict[str, Any]) -> _Store:
-    return cls(bucket, **given)
+def _again(cls: type[_Store], bucket: str, arguments: dict[str, Any]) -> _Store:
+    return cls(bucket, **arguments)
 
 
 _STORES: dict[str, type[GCSStore | S3Store]] = {"gs": GCSStore, "gcs": GCSStore, "s3": S3Store, "s3a": S3Store}

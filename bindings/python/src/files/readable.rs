@@ -186,8 +186,8 @@ impl Readable {
             }
             match line.at_once().filter(|_| !is_rest) {
                 Some(mut reader) => {
-                    let mut bytes = vec![0; (range.end - range.start) as usize];
-                    fill(&mut reader, range.start, &mut bytes).await?;
+                    reader.set_position(range.start);
+                    let (_, bytes) = reader.next_into(vec![0; (range.end - range.start) as usize]).await?;
                     Ok(bytes.into())
                 }
                 None => beside.await,
@@ -205,11 +205,14 @@ impl Readable {
         let beside = self.beside(py).read_range(range.clone());
         let read = async move {
             let len = (range.end - range.start) as usize;
-            let buffer = &mut into.slice()[..len];
+            into.truncate(len);
             match line.at_once() {
                 _ if range.is_empty() => {}
-                Some(mut reader) => fill(&mut reader, range.start, buffer).await?,
-                None => buffer.copy_from_slice(&beside.await?),
+                Some(mut reader) => {
+                    reader.set_position(range.start);
+                    reader.next_into(into).await?;
+                }
+                None => into.slice().copy_from_slice(&beside.await?),
             }
             Ok(len)
         };
@@ -324,21 +327,6 @@ async fn line(reader: &mut Reader, most: usize) -> Result<Vec<u8>, Error> {
         }
     }
     Ok(line)
-}
-
-/// Fills the buffer with the object's bytes from `start` on. Stops early at the end of the object.
-async fn fill(reader: &mut Reader, start: u64, buffer: &mut [u8]) -> Result<(), Error> {
-    reader.set_position(start);
-    let mut at = 0;
-    while at < buffer.len() {
-        let chunk = reader.chunk(buffer.len() - at).await?;
-        if chunk.is_empty() {
-            break;
-        }
-        buffer[at..at + chunk.len()].copy_from_slice(&chunk);
-        at += chunk.len();
-    }
-    Ok(())
 }
 
 /// An object as a file for reading.

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 import torch.distributed.checkpoint as dcp  # noqa: E402
 import torch.multiprocessing  # noqa: E402
-from checkpoints import CheckpointReader, CheckpointWriter, load, save  # noqa: E402
+from checkpoints import CheckpointReader, CheckpointWriter, ContentFile, load, save  # noqa: E402
 from torch.distributed.checkpoint.fsspec_filesystem import FsspecReader, FsspecWriter  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -49,10 +49,25 @@ def check(found, wanted):
 def test_torch_saves_and_loads(checkpoints, scheme):
     store, saved = checkpoints(scheme), state()
     save(saved, store, "model.pt")
+    loaded = load(store, "model.pt")
+    check(loaded, saved)
+    # The tensors can be changed. The object stays as it is.
+    loaded["model"]["large"].zero_()
+    assert not loaded["model"]["large"].any()
     check(load(store, "model.pt"), saved)
     # `torch.load` also accepts an open file.
     with store.open_reader("model.pt") as file:
         check(torch.load(file, weights_only=True), saved)
+
+
+def test_a_checkpoint_that_is_cut_or_missing_cannot_be_loaded(checkpoints):
+    store = checkpoints("s3")
+    save({"a": torch.ones(1000)}, store, "model.pt")
+    store.put("cut.pt", store.get("model.pt").bytes()[:2000])
+    with pytest.raises(RuntimeError, match="zip"):
+        load(store, "cut.pt")
+    with pytest.raises(FileNotFoundError):
+        load(store, "none.pt")
 
 
 def test_a_save_that_fails_leaves_no_object(checkpoints):
@@ -139,4 +154,25 @@ def test_bytes_of_an_object_are_a_file_for_torch(checkpoints):
     store = checkpoints("gs")
     save({"a": torch.ones(3)}, store, "model.pt")
     content = store.get("model.pt").bytes()
-    assert torch.equal(torch.load(io.BytesIO(content), weights_only=True)["a"], torch.ones(3))
+    for file in (io.BytesIO(content), ContentFile(content)):
+        assert torch.equal(torch.load(file, weights_only=True)["a"], torch.ones(3))
+
+
+def test_a_file_of_a_buffer_reads_as_pythons_own_does():
+    content = bytes(range(100))
+    own, other = io.BytesIO(content), ContentFile(content)
+    assert other.readable() and other.seekable()
+    for step in (
+        lambda file: file.read(10),
+        lambda file: file.seek(-5, io.SEEK_CUR),
+        lambda file: file.read(0),
+        lambda file: file.read(),
+        lambda file: file.read(5),
+        lambda file: file.seek(-20, io.SEEK_END),
+        lambda file: file.read(1000),
+        lambda file: file.tell(),
+        lambda file: file.seek(200),
+        lambda file: file.read(1),
+        lambda file: file.readinto(bytearray(3)),
+    ):
+        assert step(own) == step(other)

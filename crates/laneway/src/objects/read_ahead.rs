@@ -17,6 +17,10 @@ const GROWTH: u64 = 4;
 /// The maximum size in bytes of a read: two slices of 8 MiB.
 const MOST: u64 = 16 << 20;
 
+/// Behind a read in order into the program's own buffer, Laneway fetches at least this fraction of its bytes
+/// in advance. So at most a fifth of the bytes is fetched in vain if the program then jumps.
+const BEHIND: u64 = 4;
+
 /// If reads have at least this many bytes, Laneway fetches the following bytes before the program asks for
 /// them.
 const EAGER: u64 = 2 << 20;
@@ -69,6 +73,21 @@ impl ReadAhead {
             self.grow(readers());
             self.range(end, self.window, size)
         })
+    }
+
+    /// Returns the range to fetch in advance behind `direct`, which the program reads into a buffer of its
+    /// own. Returns `None` if this isn't a read in order, or the range is too short.
+    pub(super) fn behind(&mut self, direct: &Range<u64>, size: u64, readers: usize) -> Option<Range<u64>> {
+        let is_in_order = self.in_order || (direct.start == self.next && direct.start > 0);
+        if !is_in_order {
+            *self = Self::new(self.in_order, direct.end);
+            return None;
+        }
+        let own = (direct.end - direct.start) / BEHIND;
+        self.window = self.window.max(own / GROWTH);
+        self.grow(readers);
+        self.next = direct.end;
+        (self.reads_on() && direct.end < size).then(|| self.range(direct.end, self.window, size))
     }
 
     /// Returns whether this reader's reads are so large that it shares [`TOGETHER`] with other readers.
@@ -149,6 +168,23 @@ mod tests {
         assert_eq!(ahead.next(range.end, range.end, SIZE, || 1), None, "the next read is on its way");
         assert_eq!(ahead.next(SIZE - 1, SIZE, SIZE, || 1), None);
         assert_eq!(ahead.next(ended + 5, ended, SIZE, || 1), None, "its bytes had arrived before");
+    }
+
+    #[test]
+    fn a_quarter_of_a_direct_read_in_order_is_fetched_behind_it() {
+        let mut ahead = ReadAhead::new(false, 0);
+        let header = ahead.wanted(7, 30, SIZE, 1);
+        let data = header.end..header.end + (32 << 20);
+        assert_eq!(ahead.behind(&data, SIZE, 1), Some(data.end..data.end + (8 << 20)));
+        let next = data.end + (8 << 20)..data.end + (256 << 20);
+        assert_eq!(ahead.behind(&next, SIZE, 1), Some(next.end..next.end + MOST), "there is a bound");
+        assert_eq!(ahead.behind(&(5..5 + (64 << 20)), SIZE, 1), None, "a jump");
+        let short = 5 + (64 << 20)..5 + (66 << 20);
+        assert_eq!(ahead.behind(&short, SIZE, 1), None, "half a MiB is too little");
+        let end = short.end..SIZE;
+        assert_eq!(ahead.behind(&end, SIZE, 1), None, "nothing is left");
+        let small = &mut ReadAhead::new(true, 0);
+        assert_eq!(small.behind(&(0..2 << 20), SIZE, 1), Some(2 << 20..4 << 20), "announced");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reads an open object at any offset, or in order from an offset on.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io::{self, SeekFrom};
 use std::ops::Range;
 use std::pin::Pin;
@@ -19,6 +20,10 @@ use super::ranges::{GetRanges, Ranges, RangesInto};
 use super::read_ahead::ReadAhead;
 use crate::engine::fork::OfProcess;
 use crate::{Bucket, Error};
+
+/// The minimum number of missing bytes that [`Reader::next_into`] writes to the buffer directly. For fewer
+/// bytes, reading ahead saves more than the copy costs.
+const DIRECT_MIN: u64 = 2 << 20;
 
 /// An object that is open for reads, made by [`Bucket::open`]. All reads return bytes of the same version.
 /// After the object was replaced, reads fail.
@@ -243,7 +248,54 @@ impl Reader {
     /// # Errors
     /// The store's error; an object that was replaced.
     pub async fn chunk(&mut self, most: usize) -> Result<Bytes, Error> {
-        std::future::poll_fn(|context| self.poll_some(context, most)).await
+        poll_fn(|context| self.poll_some(context, most)).await
+    }
+
+    /// Fills `buffer` with the next bytes in order, and returns the buffer with the number of bytes read. The
+    /// number is less than the buffer's length only if the object ends earlier. Laneway copies bytes that it
+    /// has fetched in advance. If at least 2 MiB are missing then, it fetches them with several concurrent
+    /// requests, and writes them to the buffer directly as they arrive. If the future fails or is dropped,
+    /// the position doesn't change. After that, Laneway no longer writes to the buffer, and has dropped it.
+    ///
+    /// # Errors
+    /// The store's error; an object that was replaced.
+    pub async fn next_into<B: AsMut<[u8]> + Send + 'static>(
+        &mut self,
+        mut buffer: B,
+    ) -> Result<(usize, B), Error> {
+        let start = self.position;
+        let end = start.saturating_add(buffer.as_mut().len() as u64).min(self.size()).max(start);
+        let mut at = start;
+        while at < end {
+            if let Some(bytes) = self.at_hand(at, (end - at) as usize) {
+                buffer.as_mut()[(at - start) as usize..][..bytes.len()].copy_from_slice(&bytes);
+                at += bytes.len() as u64;
+                continue;
+            }
+            let arriving = self.coming_at(at).map_or(at, |range| range.end).min(end);
+            if end - arriving < DIRECT_MIN {
+                poll_fn(|context| self.poll_fetch(context, at, end - at)).await?;
+                continue;
+            }
+            // Begin with the bytes that no other request fetches, and read ahead behind them. Then no
+            // connection waits for the program.
+            let rest = BufferRest { buffer, at: (arriving - start) as usize };
+            let mut direct = self.object.stream_into(vec![arriving..end], vec![rest], None, self.deadline);
+            if arriving > at {
+                poll_fn(|context| self.poll_fetch(context, at, arriving - at)).await?;
+            }
+            poll_fn(|context| Poll::Ready(self.fetch_behind(context, arriving..end))).await;
+            let filled = direct.next().await.unwrap_or_else(|| Err(Error::cancelled(self.url())));
+            buffer = filled?.buffer.buffer;
+            if arriving > at {
+                let before = self.at_hand(at, (arriving - at) as usize).unwrap_or_default();
+                buffer.as_mut()[(at - start) as usize..][..before.len()].copy_from_slice(&before);
+            }
+            at = end;
+        }
+        self.position = end;
+        poll_fn(|context| Poll::Ready(self.passed(context))).await;
+        Ok(((end - start) as usize, buffer))
     }
 
     /// Returns another reader of the same object with the same deadline. Its position is the object's
@@ -258,33 +310,39 @@ impl Reader {
             if self.position >= self.size() || len == 0 {
                 return Poll::Ready(Ok(Bytes::new()));
             }
-            if let Some(bytes) = self.at_hand(len) {
+            if let Some(bytes) = self.at_hand(self.position, len) {
                 self.position += bytes.len() as u64;
-                self.fetch_ahead(context);
-                // At the object's end, free the bytes that were fetched ahead, because the program may keep
-                // the reader open.
-                if self.position >= self.size() && self.reading_on.take().is_some() {
-                    self.have = (0, Bytes::new());
-                }
+                self.passed(context);
                 return Poll::Ready(Ok(bytes));
             }
-            let position = self.position;
-            // In a forked child, a fetch that the parent began never completes, so begin another one.
-            let is_useful = |coming: &OfProcess<PendingFetch>| {
-                coming.get().is_some_and(|(range, _)| range.contains(&position))
-            };
-            let coming = self.coming.take().filter(is_useful).unwrap_or_else(|| {
-                let range =
-                    self.ahead.wanted(position, len as u64, self.object.meta.size, self.object.readers());
+            ready!(self.poll_fetch(context, self.position, len as u64))?;
+        }
+    }
+
+    /// Waits for the fetch of the byte at `at`. If none is under way, begins one. The program wants `len`
+    /// bytes from there on.
+    fn poll_fetch(&mut self, context: &mut Context<'_>, at: u64, len: u64) -> Poll<Result<(), Error>> {
+        loop {
+            if self.coming_at(at).is_none() {
+                let range = self.ahead.wanted(at, len, self.size(), self.object.readers());
                 self.share();
-                OfProcess::new((range.clone(), self.object.fetch(range, self.deadline)))
-            });
-            let Some((range, fetch)) = self.coming.insert(coming).get_mut() else { continue };
+                let fetch = self.object.fetch(range.clone(), self.deadline);
+                self.coming = Some(OfProcess::new((range, fetch)));
+            }
+            let Some((range, fetch)) = self.coming.as_mut().and_then(OfProcess::get_mut) else { continue };
             let read = ready!(Pin::new(fetch).poll(context));
             let start = range.start;
             self.coming = None;
             self.have = (start, read?.into_iter().next().unwrap_or_default());
+            return Poll::Ready(Ok(()));
         }
+    }
+
+    /// Returns the range of the fetch that is under way, if the byte at `at` is in it. In a forked child, a
+    /// fetch that the parent began doesn't count, because it never completes.
+    fn coming_at(&self, at: u64) -> Option<&Range<u64>> {
+        let (range, _) = self.coming.as_ref()?.get()?;
+        range.contains(&at).then_some(range)
     }
 
     /// Updates [`reading_on`](Self::reading_on): joins or leaves the readers that share the memory for
@@ -299,15 +357,24 @@ impl Reader {
         };
     }
 
-    /// Returns at most `len` bytes at the reader's position, or `None` if none have arrived yet.
-    fn at_hand(&self, len: usize) -> Option<Bytes> {
+    /// Returns at most `len` bytes from `position` on, or `None` if none have arrived yet.
+    fn at_hand(&self, position: u64, len: usize) -> Option<Bytes> {
         let (at, bytes) = &self.have;
         let OpeningBytes { start, bytes: opened } = &self.object.opened;
         [(at, bytes), (start, opened)].into_iter().find_map(|(at, bytes)| {
-            let from =
-                usize::try_from(self.position.checked_sub(*at)?).ok().filter(|from| *from < bytes.len())?;
+            let from = usize::try_from(position.checked_sub(*at)?).ok().filter(|from| *from < bytes.len())?;
             Some(bytes.slice(from..bytes.len().min(from.saturating_add(len))))
         })
+    }
+
+    /// Fetches ahead after the program has read on.
+    fn passed(&mut self, context: &mut Context<'_>) {
+        self.fetch_ahead(context);
+        // At the object's end, free the bytes that were fetched ahead, because the program may keep the
+        // reader open.
+        if self.position >= self.size() && self.reading_on.take().is_some() {
+            self.have = (0, Bytes::new());
+        }
     }
 
     /// Begins to fetch the bytes after those that have arrived, if [`ReadAhead::next`] decides that it is
@@ -322,14 +389,31 @@ impl Reader {
         }
         let object = &self.object;
         if let Some(range) = self.ahead.next(self.position, end, object.meta.size, || object.readers()) {
-            self.share();
-            let mut fetch = self.object.fetch(range.clone(), self.deadline);
-            // Poll the future once, which starts the request. The result is taken when the program reads
-            // these bytes.
-            if Pin::new(&mut fetch).poll(context).is_pending() {
-                self.coming = Some(OfProcess::new((range, fetch)));
-            }
+            self.begin_ahead(context, range);
         }
+    }
+
+    /// Begins to fetch the bytes after those that are written directly to the program's buffer, if
+    /// [`ReadAhead::behind`] decides that this is worth it.
+    fn fetch_behind(&mut self, context: &mut Context<'_>, direct: Range<u64>) {
+        self.coming = None;
+        if let Some(range) = self.ahead.behind(&direct, self.size(), self.object.readers()) {
+            self.begin_ahead(context, range);
+        }
+    }
+
+    fn begin_ahead(&mut self, context: &mut Context<'_>, range: Range<u64>) {
+        self.share();
+        let mut fetch = self.object.fetch(range.clone(), self.deadline);
+        // Poll the future once, which starts the request. The result is taken when the program reads these
+        // bytes.
+        if Pin::new(&mut fetch).poll(context).is_pending() {
+            self.coming = Some(OfProcess::new((range, fetch)));
+        }
+    }
+
+    fn url(&self) -> String {
+        self.object.bucket.url_of(&self.object.meta.id.key)
     }
 }
 
@@ -525,7 +609,7 @@ pub(super) fn sought(position: SeekFrom, now: u64, size: u64) -> io::Result<u64>
 impl fmt::Debug for Reader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reader")
-            .field("url", &self.object.bucket.url_of(&self.object.meta.id.key))
+            .field("url", &self.url())
             .field("size", &self.size())
             .field("position", &self.position)
             .finish_non_exhaustive()

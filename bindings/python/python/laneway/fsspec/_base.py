@@ -51,7 +51,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
             self.blocksize = int(block_size)
         # Check the options here, so that a mistake is reported before the first file is opened.
         settings(self._scheme, config, client_options, retry_config, options)
-        self._given = {
+        self._store_arguments = {
             "config": config,
             "client_options": client_options,
             "retry_config": retry_config,
@@ -70,10 +70,10 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
 
     def _settings(self) -> dict[str, Any]:
         """Returns the settings of the client that this filesystem's stores use."""
-        given = dict(self._given)
-        provider = given.pop("credential_provider")
-        config, client_options, retry_config = (given.pop(name) for name in ("config", "client_options", "retry_config"))
-        _, chosen = settings(self._scheme, config, client_options, retry_config, given)
+        others = dict(self._store_arguments)
+        provider = others.pop("credential_provider")
+        config, client_options, retry_config = (others.pop(name) for name in ("config", "client_options", "retry_config"))
+        _, chosen = settings(self._scheme, config, client_options, retry_config, others)
         return chosen if provider is None else {**chosen, "credential_provider": provider}
 
     @property
@@ -101,7 +101,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
             raise ValueError("the path is empty: a path begins with the name of a bucket")
         store = self._stores.get(bucket)
         if store is None:
-            store = self._stores.setdefault(bucket, self._store_of(bucket, **self._given))
+            store = self._stores.setdefault(bucket, self._store_of(bucket, **self._store_arguments))
         return store, key
 
     def _object(self, path: str) -> tuple[ObjectStore, str]:

@@ -95,6 +95,26 @@ fn memory_of_a_dropped_read_is_returned_and_not_written_to() {
 }
 
 #[test]
+fn a_dropped_read_in_order_returns_its_memory_and_keeps_its_position() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::with_faults(kind, &["get stall@64KiB"]);
+        let bytes = random_bytes(6, 20 * MIB);
+        stage.object("k", &bytes);
+        let mut reader = wait(bucket(&stage, "").open("k").into_future()).unwrap();
+        reader.set_position(MIB as u64);
+        let (memory, given) = Borrowed::new(16 * MIB);
+        let mut read = Box::pin(reader.next_into(memory));
+        assert!(matches!(read.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+        stage.wait_for("get", 1);
+        drop(read);
+        let back = given.try_recv().expect("the memory is free once the read is dropped");
+        let come = back.iter().zip(&bytes[MIB..]).take_while(|(back, byte)| back == byte).count();
+        assert!(come <= MIB, "{come} bytes of the first request have arrived");
+        assert_eq!(reader.position(), MIB as u64);
+    });
+}
+
+#[test]
 fn what_is_known_is_opened_without_a_request() {
     at_once(&DIALECTS, |kind| {
         let stage = Stage::new(kind);

@@ -167,6 +167,57 @@ fn reading_on_takes_few_requests_and_jumping_about_few_bytes() {
 }
 
 #[test]
+fn large_reads_in_order_fill_the_callers_memory_from_any_offset() {
+    at_once(&KINDS, |kind| {
+        let stage = Stage::new(kind);
+        let bytes = random_bytes(6, 40 * MIB + 3);
+        stage.object("k", &bytes);
+        for open in [bucket(&stage, "").open("k"), bucket(&stage, "").open("k").in_order()] {
+            let mut reader = wait(open.footer(5000).into_future()).unwrap();
+            // The header and the content of a file within the object, the next file, and two jumps.
+            let reads = [(0, 30), (30, 9 * MIB), (9 * MIB + 30, 7 * MIB), (16 * MIB + 40, 12 * MIB)];
+            for (at, len) in
+                reads.into_iter().chain([(7, 3 * MIB), (bytes.len() - 4 * MIB, 5 * MIB), (bytes.len(), 9)])
+            {
+                reader.set_position(at as u64);
+                let (read, buffer) = wait(reader.next_into(vec![0; len])).unwrap();
+                assert_eq!((read, buffer.len()), (len.min(bytes.len() - at), len), "{at}");
+                assert!(buffer[..read] == bytes[at..at + read], "{at}");
+                assert_eq!(reader.position(), (at + read) as u64, "{at}");
+            }
+        }
+        let mut reader = wait(bucket(&stage, "").open("k").into_future()).unwrap();
+        stage.object("k", &random_bytes(7, 40 * MIB + 3));
+        let replaced = wait(reader.next_into(vec![0; 5 * MIB])).unwrap_err();
+        assert!(replaced.is_precondition() || replaced.is_not_found(), "{replaced}");
+        assert_eq!(reader.position(), 0);
+    });
+}
+
+#[test]
+fn reads_of_any_kind_in_order_can_follow_each_other() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::new(kind);
+        let bytes = random_bytes(8, 48 * MIB);
+        stage.object("k", &bytes);
+        let mut reader = wait(bucket(&stage, "").open("k").into_future()).unwrap();
+        let sent = stage.server.counters().bytes_out;
+        let mut read = Vec::new();
+        for len in [100, 8 * MIB, MIB, 12 * MIB, 3 * MIB, 20 * MIB, 10 * MIB].into_iter().cycle() {
+            let (count, mut some) = wait(reader.next_into(vec![0; len])).unwrap();
+            some.truncate(count);
+            read.append(&mut some);
+            read.extend_from_slice(&wait(reader.chunk(1000)).unwrap());
+            if count == 0 {
+                break;
+            }
+        }
+        assert!(read == bytes);
+        assert!(stage.server.counters().bytes_out - sent < 56 * MIB as u64, "a read fetches no bytes again");
+    });
+}
+
+#[test]
 fn copies_and_renames_happen_in_the_store() {
     at_once(&DIALECTS, |kind| {
         let stage = Stage::new(kind);

@@ -40,6 +40,13 @@ public final class Measure {
       case "columns" -> Columns.read(place, conf);
       case "make-columns" -> Columns.write(place, conf);
       case "list" -> Trees.list(files, place);
+      case "make-list" -> Trees.write(files, place);
+      case "folders" -> Trees.listFolders(files, place);
+      case "make-folders" -> Trees.writeFolders(files, place);
+      case "small" -> Small.read(files, place);
+      case "make-small" -> Small.write(files, place);
+      case "memory-read" -> Memory.read(files, place, Integer.parseInt(arguments[3]));
+      case "memory-write" -> Memory.write(files, place, Integer.parseInt(arguments[3]));
       case "delete" -> Trees.delete(files, place);
       case "mixed" -> Mixed.byThreads(files, place);
       case "mixedheavy" -> Mixed.byFutures(files, place);

@@ -74,7 +74,7 @@ async fn what_goes_on_without_end_is_ended() {
     let store = Store::new(Provider::Gcs, &settings, Lanes::start(LanesConfig::default()).expect("lanes"));
     let store = store.expect("a store");
     let error = store.buckets().await.expect_err("the page has come before");
-    assert!(error.message().contains("come before"), "{error}");
+    assert!(error.message().contains("earlier page"), "{error}");
     let to = ObjectId::new("b", "to");
     let copied = store.copy(&id(), &to, &PutOptions::default(), &laneway_store::Condition::None).await;
     let error = copied.expect_err("it makes no progress");

@@ -108,7 +108,7 @@ impl AwsCredentials {
             }
             None => {
                 let IdentifiedCredential { credential, .. } = self.credential().await?.ok_or_else(|| {
-                    let message = "URLs can't be signed without credentials";
+                    let message = "an anonymous client can't sign URLs";
                     Error::new(ErrorKind::Unauthenticated, Operation::Open, message)
                 })?;
                 let end = credential.expires_at;

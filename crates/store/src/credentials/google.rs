@@ -177,7 +177,7 @@ impl GoogleCredentials {
     /// `Unauthenticated` if there are no credentials, or none that can sign.
     pub(crate) async fn signer(&self) -> Result<AccountSigner, Error> {
         let Some(found) = &self.found else {
-            let message = "URLs can't be signed without credentials";
+            let message = "an anonymous client can't sign URLs";
             return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
         };
         let chain = &found.source;

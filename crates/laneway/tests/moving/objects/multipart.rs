@@ -60,7 +60,7 @@ fn what_no_upload_can_be_made_of_is_an_error_before_anything_is_sent() {
         };
         let mut absent = PutOptions::default();
         absent.condition = Condition::Absent;
-        usage(bucket.begin_multipart("k").options(absent).call().unwrap_err(), "no condition");
+        usage(bucket.begin_multipart("k").options(absent).call().unwrap_err(), "no preconditions");
         let upload = bucket.begin_multipart("k").call().unwrap();
         let asked = stage.client.counters().requests;
         for number in [0, 10_001] {

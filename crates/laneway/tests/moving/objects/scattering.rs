@@ -226,7 +226,7 @@ fn ranges_and_memory_that_do_not_fit_are_refused_without_a_request() {
     for (range, room, kind, why) in [
         (10..12, 9, ErrorKind::InvalidRange, "10..12"),
         (Range { start: 9, end: 4 }, 9, ErrorKind::InvalidRange, "9..4"),
-        (3..9, 5, ErrorKind::Usage, "range 1 has 5 bytes"),
+        (3..9, 5, ErrorKind::Usage, "range 1 has only 5 bytes"),
     ] {
         let ranges = [(0..1, vec![0; 1]), (range, vec![0; room])];
         let come: Vec<_> = wait(reader.stream_ranges_into(ranges).collect());

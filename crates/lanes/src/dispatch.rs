@@ -69,7 +69,7 @@ impl Dispatcher {
             connections_max: connections_max.max(1),
             ledger: Ledger::by(rules),
             origins: Vec::new(),
-            links: [AccessLink::by(rules), AccessLink::by(rules)],
+            links: Direction::BOTH.map(|direction| AccessLink::by(rules, direction)),
             limited: None,
             actions: VecDeque::new(),
         }
@@ -363,11 +363,14 @@ impl Dispatcher {
         }
         let live = self.ledger.account(origin).freight;
         let lanes_max = self.freight_lanes_max(origin);
+        let idle =
+            self.ledger.lanes_of(origin).filter(|(_, l)| l.role == Role::Freight && l.is_idle()).count();
         let state = &mut self.origins[origin.0];
         state.freight.watch(now, live > 0);
-        let spare = state.spare(live, lanes_max);
+        let lanes = state.spare(live, lanes_max);
+        let spare = (lanes, idle.min(lanes));
         if std::mem::replace(&mut state.said_spare, spare) != spare {
-            self.actions.push_back(DispatchAction::Spare { origin, lanes: spare });
+            self.actions.push_back(DispatchAction::Spare { origin, lanes, open: spare.1 });
         }
         // A lane that has just opened may have no attempts left and still hold the last connection that the limit allows. No later event
         // would give this connection to the waiting origin, so do it now.
@@ -486,6 +489,9 @@ impl Dispatcher {
             let may_yield = all.bulk > 0 && all.small > 0 && !is_stuck && can_be_read;
             let outstanding = if may_yield { self.small_that_moves(now, direction) } else { 0 };
             let link = self.link(direction);
+            if all.bulk == 0 {
+                link.bulk_ended();
+            }
             let said = link.decide(now, outstanding, rtt.unwrap_or_default());
             if !all.is_none() {
                 link.path.begin(now);

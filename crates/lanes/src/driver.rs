@@ -419,9 +419,9 @@ impl Driver {
                     tracing::debug!(?rate, "pace of each connection that uploads bulk, bytes per second");
                     self.origins[origin.0].traffic.pace.store(rate.unwrap_or(u32::MAX), Relaxed);
                 }
-                DispatchAction::Spare { origin, lanes } => {
-                    tracing::debug!(lanes, "spare lanes for bulk");
-                    self.origins[origin.0].spare.set(lanes);
+                DispatchAction::Spare { origin, lanes, open } => {
+                    tracing::debug!(lanes, open, "spare lanes for bulk");
+                    self.origins[origin.0].spare.set(lanes, open);
                 }
                 DispatchAction::Fail { attempt, because } => {
                     if let Some(submission) = self.queued.remove(&attempt) {

@@ -10,23 +10,24 @@ use tokio::sync::watch;
 /// The number of an origin's spare lanes, which the dispatcher sets.
 #[derive(Debug)]
 pub(crate) struct SpareLanes {
-    lanes: watch::Sender<usize>,
+    lanes: watch::Sender<LaneCount>,
     claimed: Arc<AtomicUsize>,
 }
 
 impl SpareLanes {
     pub(crate) fn new() -> Self {
-        Self { lanes: watch::Sender::new(0), claimed: Arc::default() }
+        Self { lanes: watch::Sender::new(LaneCount::default()), claimed: Arc::default() }
     }
 
     /// Sets how many more bulk requests (above 1 MiB) would raise the total rate, each on a lane of its own.
-    pub(crate) fn set(&self, lanes: usize) {
-        self.lanes.send_replace(lanes);
+    /// `open` of these lanes are open and idle.
+    pub(crate) fn set(&self, lanes: usize, open: usize) {
+        self.lanes.send_replace(LaneCount { lanes, open });
     }
 
     /// Notifies callers again without a change. Some claims have ended, so a caller that found no lane before may find one now.
     pub(crate) fn set_again(&self) {
-        if *self.lanes.borrow() > 0 {
+        if self.lanes.borrow().lanes > 0 {
             self.lanes.send_modify(|_| ());
         }
     }
@@ -36,17 +37,27 @@ impl SpareLanes {
     }
 }
 
+/// A number of lanes, `open` of which are open and idle.
+#[derive(Clone, Copy, Default, Debug)]
+struct LaneCount {
+    lanes: usize,
+    open: usize,
+}
+
 /// The number of further bulk requests (above 1 MiB) to an origin that would raise the total rate, each on a lane of its own. A large
 /// download claims such lanes, and requests one more range of its object for each of them.
 #[derive(Debug)]
 pub struct Spare {
-    lanes: watch::Receiver<usize>,
+    lanes: watch::Receiver<LaneCount>,
     claimed: Arc<AtomicUsize>,
 }
 
 /// A claimed lane for one more request.
 #[derive(Debug)]
-pub struct SpareClaim(Arc<AtomicUsize>);
+pub struct SpareClaim {
+    claimed: Arc<AtomicUsize>,
+    is_open: bool,
+}
 
 tokio::task_local! {
     static CLAIM: Cell<Option<SpareClaim>>;
@@ -57,6 +68,11 @@ impl SpareClaim {
     pub fn scope<F: Future>(claim: Option<Self>, future: F) -> impl Future<Output = F::Output> {
         // This isn't an `async fn`, because its state would contain the future twice.
         CLAIM.scope(Cell::new(claim), future)
+    }
+
+    /// Returns whether the lane is open. Otherwise it must be dialled first.
+    pub fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// Takes the claim of the surrounding [`scope`](Self::scope), if there is one.
@@ -73,15 +89,15 @@ impl Spare {
 
     /// Returns how many lanes can be claimed now.
     pub fn lanes(&self) -> usize {
-        self.lanes.borrow().saturating_sub(self.claimed.load(Ordering::Relaxed))
+        self.lanes.borrow().lanes.saturating_sub(self.claimed.load(Ordering::Relaxed))
     }
 
     /// Claims a lane, if there is one.
     pub fn claim(&self) -> Option<SpareClaim> {
-        let lanes = *self.lanes.borrow();
+        let LaneCount { lanes, open } = *self.lanes.borrow();
         let one_more = |claimed| (claimed < lanes).then_some(claimed + 1);
-        self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        Some(SpareClaim(Arc::clone(&self.claimed)))
+        let before = self.claimed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(SpareClaim { claimed: Arc::clone(&self.claimed), is_open: before < open })
     }
 
     /// Resolves when the number of lanes has changed, or when a lane may have become free. It never resolves once the engine has ended.
@@ -94,7 +110,7 @@ impl Spare {
 
 impl Drop for SpareClaim {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.claimed.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -109,11 +125,11 @@ mod tests {
         let lanes = SpareLanes::new();
         let (one, other) = (lanes.subscribe(), lanes.subscribe());
         assert!(one.claim().is_none());
-        lanes.set(2);
+        lanes.set(2, 1);
         let (first, second) = (one.claim(), other.claim());
         assert!(first.is_some() && second.is_some() && one.claim().is_none());
         // By now, the dispatcher has counted the request of the first claim.
-        lanes.set(1);
+        lanes.set(1, 0);
         drop(first);
         assert_eq!((one.lanes(), one.claim().is_none()), (0, true), "the second is on its way");
         let mut waiting = other;
@@ -127,7 +143,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_request_of_a_scope_has_the_claim() {
         let lanes = SpareLanes::new();
-        lanes.set(1);
+        lanes.set(1, 0);
         let spare = lanes.subscribe();
         let first =
             SpareClaim::scope(spare.claim(), async { (SpareClaim::take(), SpareClaim::take().is_none()) })

@@ -15,6 +15,7 @@
 //! | bulk | down: receive windows | up: send buffers |
 //! |---|---|---|
 //! | alone, on a path that it has filled, but not within one building | `2 * gain` | no limit but TCP's |
+//! | on a [far](Rules::far) path, once its rate has stopped growing | `growth` | no limit but TCP's |
 //! | while there are small requests | `growth` | `gain` |
 //! | while it yields | `growth` of its permitted rate | `gain` |
 //!
@@ -22,7 +23,8 @@
 //! run for that long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two
 //! bandwidth-delay products of bytes wait behind each lost packet. While there are small requests, the limit still lets a sender's rate
 //! grow by a quarter. BBR also probes for a quarter more. Until bulk has filled the path, its bytes in flight are limited only while it
-//! yields.
+//! yields. On a far path, several senders start at once, and each doubles its rate in a round trip. Together they would send three times
+//! what the path holds, lose much of it, and repeat that for seconds.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -32,19 +34,32 @@ use super::path_model::{PathLoad, Throughput};
 use super::rules::Rules;
 
 /// One direction of the machine's link to the network.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct AccessLink {
     rules: &'static Rules,
+    direction: Direction,
     pub(super) path: Throughput,
     pub(super) yielding: YieldState,
     small_at: Option<Instant>,
     left_over: Remainder,
+    /// True if small requests waited for other requests to end at the last reading.
+    small_wait: bool,
+    /// The time when bulk began to start beside small requests.
+    bulk_started: Option<Instant>,
 }
 
 impl AccessLink {
-    pub(super) fn by(rules: &'static Rules) -> Self {
-        let (path, yielding) = (Throughput::by(rules), YieldState::by(rules));
-        Self { rules, path, yielding, ..Self::default() }
+    pub(super) fn by(rules: &'static Rules, direction: Direction) -> Self {
+        Self {
+            rules,
+            direction,
+            path: Throughput::by(rules),
+            yielding: YieldState::by(rules),
+            small_at: None,
+            left_over: Remainder::default(),
+            small_wait: false,
+            bulk_started: None,
+        }
     }
 
     /// Processes a reading of the bytes moved so far. `small_wait` is true if small requests wait for other requests to end. `has_bulk` is
@@ -57,6 +72,7 @@ impl AccessLink {
         rtt: Duration,
     ) {
         let is_held = self.yielding.is_yielding();
+        self.small_wait = small_wait;
         let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held, rtt));
         if !is_held {
             self.left_over = Remainder::default();
@@ -73,8 +89,33 @@ impl AccessLink {
             self.left_over = Remainder::default();
             self.yielding.begin_anew(now);
         }
+        let outstanding = if self.lets_bulk_start(now, outstanding, rtt) { 0 } else { outstanding };
         let known = (self.path.rate(), self.path.is_full_of_bulk());
         self.yielding.decide(now, outstanding, known, self.left_over.rate(), rtt)
+    }
+
+    /// Returns whether downloaded bulk on a far path may start although small requests are outstanding. Its senders need many round trips
+    /// to reach their rate, and a sender that is limited meanwhile needs many more. So bulk starts beside the last of many small requests.
+    /// Then it isn't limited until it has had time to reach its rate, or has filled the path.
+    fn lets_bulk_start(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> bool {
+        if self.direction == Direction::Up || rtt < self.rules.far || self.path.is_full_of_bulk() {
+            return false;
+        }
+        let start = rtt * self.rules.ramp;
+        let moved_meanwhile = self.path.rate().unwrap_or_default() * start.as_secs_f64();
+        if self.bulk_started.is_none()
+            && self.small_wait
+            && !self.path.is_full()
+            && outstanding as f64 <= moved_meanwhile
+        {
+            self.bulk_started = Some(now);
+        }
+        self.bulk_started.is_some_and(|at| now < at + start)
+    }
+
+    /// Records that there is no bulk, so that the next bulk starts anew.
+    pub(super) fn bulk_ended(&mut self) {
+        self.bulk_started = None;
     }
 
     /// Returns whether queued bulk may be sent now. Small requests can delay it.
@@ -288,7 +329,9 @@ impl BulkInFlight {
             return None;
         }
         let is_held = self.applied.is_some();
-        let may_hold = self.strangling.may_hold(now, is_held, group.lanes, path) && path.is_full_of_bulk();
+        let is_far = group.rtt >= self.rules.far;
+        let is_full = path.is_full_of_bulk() || (is_far && direction == Direction::Down && path.is_steady());
+        let may_hold = self.strangling.may_hold(now, is_held, group.lanes, path) && is_full;
         let seen = path.rate().unwrap_or_default();
         let held = match (direction, allowed) {
             _ if group.lanes == 0 => None,
@@ -297,7 +340,7 @@ impl BulkInFlight {
             _ if group.rtt < self.rules.service_min && !expects_small => None,
             (Direction::Down, Some(allowed)) => Some((self.rules.growth, allowed as f64)),
             _ if !may_hold => None,
-            (Direction::Down, None) if expects_small => Some((self.rules.growth, seen)),
+            (Direction::Down, None) if expects_small || is_far => Some((self.rules.growth, seen)),
             (Direction::Down, None) => Some((2.0 * self.rules.gain, seen)),
             (Direction::Up, _) if expects_small => Some((self.rules.gain, seen)),
             (Direction::Up, _) => None,
@@ -411,9 +454,49 @@ mod tests {
     mod access_link {
         use super::super::*;
 
+        /// A far path that small requests haven't filled yet: its rate doubles in each round trip of 200 ms.
+        struct GrowingPath {
+            link: AccessLink,
+            now: Instant,
+            rate: f64,
+            moved: f64,
+        }
+
+        impl GrowingPath {
+            fn new(direction: Direction) -> Self {
+                let link = AccessLink::by(&Rules::CHOSEN, direction);
+                Self { link, now: Instant::now(), rate: 1e5, moved: 0.0 }
+            }
+
+            /// Lets a second pass with these bytes of small requests outstanding. Returns whether bulk is limited at its end.
+            fn limits_after_a_second(&mut self, outstanding: u64) -> bool {
+                let rtt = Duration::from_millis(200);
+                for _ in 0..10 {
+                    self.now += Duration::from_millis(100);
+                    self.rate *= 1.4;
+                    self.moved += self.rate / 10.0;
+                    self.link.read(self.now, self.moved as u64, (true, true), rtt);
+                    self.link.decide(self.now, outstanding, rtt);
+                }
+                self.link.yielding.is_yielding()
+            }
+        }
+
+        #[test]
+        fn downloaded_bulk_far_away_starts_beside_the_last_small_requests() {
+            const MANY: u64 = u64::MAX;
+            let mut down = GrowingPath::new(Direction::Down);
+            assert!(down.limits_after_a_second(MANY));
+            assert!(!down.limits_after_a_second(20_000_000), "they will be done in 2.4 s");
+            assert!(!down.limits_after_a_second(MANY), "bulk that is starting isn't limited");
+            assert!(down.limits_after_a_second(MANY), "its time is over");
+            let mut up = GrowingPath::new(Direction::Up);
+            assert!(up.limits_after_a_second(MANY) && up.limits_after_a_second(MANY));
+        }
+
         #[test]
         fn it_is_time_to_decide_when_small_requests_come_after_a_pause() {
-            let (mut link, now) = (AccessLink::default(), Instant::now());
+            let (mut link, now) = (AccessLink::by(&Rules::CHOSEN, Direction::Down), Instant::now());
             assert!(link.small(now));
             assert!(!link.small(now + Rules::CHOSEN.small_expected_for / 2));
             assert!(!link.small(now + Rules::CHOSEN.small_expected_for));
@@ -527,7 +610,8 @@ mod tests {
             path
         }
 
-        const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false, rtt: Duration::ZERO };
+        const BULK: PathLoad =
+            PathLoad { fills: true, has_bulk: true, is_held: false, small_wait: false, rtt: Duration::ZERO };
 
         /// Small requests that keep coming.
         const SMALL: SmallTraffic = SmallTraffic { expects_small: true, allowed: None };

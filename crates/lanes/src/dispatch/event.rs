@@ -280,6 +280,8 @@ pub(crate) enum DispatchAction {
         origin: OriginId,
         /// The number of such requests.
         lanes: usize,
+        /// The number of these lanes that are open and idle.
+        open: usize,
     },
     /// Fail an attempt, because the lane that was dialled for it couldn't be opened.
     Fail {

@@ -28,8 +28,8 @@ pub(super) struct OriginState {
     /// the ends of small objects.
     part_answered: f64,
     pub(super) freight: FreightLanes,
-    /// The number of spare lanes in the last `DispatchAction::Spare`.
-    pub(super) said_spare: usize,
+    /// The numbers of lanes in the last `DispatchAction::Spare`.
+    pub(super) said_spare: (usize, usize),
     /// The time when a freight attempt was last sent.
     pub(super) freight_sent: Option<Instant>,
     /// The time when this origin last gave up a lane for an origin without any.
@@ -64,7 +64,7 @@ impl OriginState {
             opener_size: None,
             part_answered: 1.0,
             freight: FreightLanes::by(rules),
-            said_spare: 0,
+            said_spare: (0, 0),
             freight_sent: None,
             gave_way: None,
             protocol: None,

@@ -39,6 +39,8 @@ pub(super) struct PathLoad {
     pub(super) has_bulk: bool,
     /// True if bulk is limited.
     pub(super) is_held: bool,
+    /// True if small requests wait for other requests to end.
+    pub(super) small_wait: bool,
     /// The round trip, or zero if it is unknown.
     pub(super) rtt: Duration,
 }
@@ -51,6 +53,7 @@ impl PathLoad {
             fills: small_wait || has_bulk_that_moves,
             has_bulk: has_bulk_that_moves,
             is_held: has_bulk && is_held,
+            small_wait,
             rtt,
         }
     }
@@ -93,12 +96,14 @@ impl Throughput {
         let rate = self.latest();
         let best = self.rate().unwrap_or_default();
         let counts = self.settled_at.is_none_or(|at| now.saturating_duration_since(at) >= load.rtt);
+        // On a far path, bulk takes many round trips to find its rate. While it starts beside many small requests, their rate can be steady.
+        let by_bulk = load.has_bulk && !(load.small_wait && load.rtt >= self.rules.far);
         if rate > best * self.rules.growth {
             (self.settled, self.settled_by_bulk, self.settled_at) = (0, 0, Some(now));
         } else if load.fills && best > 0.0 && counts {
             self.settled_at = Some(now);
             self.settled = self.settled.saturating_add(1);
-            self.settled_by_bulk = self.settled_by_bulk.saturating_add(u32::from(load.has_bulk));
+            self.settled_by_bulk = self.settled_by_bulk.saturating_add(u32::from(by_bulk));
         }
         if load.has_bulk {
             self.bulk = Some((now, rate));
@@ -169,6 +174,11 @@ impl Throughput {
     /// a slow server may have limited their rate.
     pub(super) fn is_full_of_bulk(&self) -> bool {
         self.settled_by_bulk >= self.rules.readings as u32
+    }
+
+    /// Returns whether the rate has stopped growing. Unlike on a [full](Self::is_full) path, it may begin to grow again.
+    pub(super) fn is_steady(&self) -> bool {
+        self.settled > 0
     }
 
     /// Returns the best recent rate in bytes per second. Returns `None` if no bytes have moved.
@@ -284,7 +294,9 @@ impl PathRate {
     /// segments and doubles this number in each round trip. Later, twice the bytes that the path has carried in a turn are allowed. So the
     /// limit grows as fast as the senders' windows.
     pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
-        let (turn, first) = (turn.as_secs_f64(), if self.is_full { 0.0 } else { rules.first_burst });
+        let turn = turn.as_secs_f64();
+        let first = rules.first_burst.max(rules.rate_unknown * turn / 2.0);
+        let first = if self.is_full { 0.0 } else { first };
         (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
     }
 }
@@ -334,9 +346,10 @@ impl ServiceTime {
 mod tests {
     use super::*;
 
-    const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, is_held: false, rtt: Duration::ZERO };
-    const SMALL: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: false, rtt: Duration::ZERO };
-    const HELD: PathLoad = PathLoad { fills: false, has_bulk: false, is_held: true, rtt: Duration::ZERO };
+    const SMALL: PathLoad =
+        PathLoad { fills: false, has_bulk: false, is_held: false, small_wait: false, rtt: Duration::ZERO };
+    const BULK: PathLoad = PathLoad { fills: true, has_bulk: true, ..SMALL };
+    const HELD: PathLoad = PathLoad { is_held: true, ..SMALL };
 
     /// A measured path, with the number of bytes that have moved.
     #[derive(Debug)]
@@ -416,13 +429,16 @@ mod tests {
         (0..8).for_each(|_| read.pass(30_000_000, SMALL));
         (0..9).for_each(|reading| read.pass(5_000_000 << (reading / 3), far));
         assert!(!read.path.is_full());
+        let beside = PathLoad { small_wait: true, ..far };
+        (0..30).for_each(|_| read.pass(20_000_000, beside));
+        assert!(read.path.is_full() && !read.path.is_full_of_bulk(), "small requests may have this rate");
         (0..30).for_each(|_| read.pass(20_000_000, far));
         assert!(read.path.is_full_of_bulk());
     }
 
     #[test]
     fn a_slow_server_that_small_requests_wait_for_says_nothing_of_bulk() {
-        let waits = PathLoad { fills: true, has_bulk: false, ..HELD };
+        let waits = PathLoad { fills: true, small_wait: true, ..HELD };
         let mut read = Read::new();
         (0..9).for_each(|_| read.pass(5_000_000, waits));
         assert!(read.path.is_full() && !read.path.is_full_of_bulk());
@@ -467,7 +483,8 @@ mod tests {
         let unknown = PathRate::default();
         assert_eq!(at_once(unknown, 256 << 10, 2), Rules::CHOSEN.attempts_min as u64);
         assert_eq!(at_once(unknown, 256 << 10, 20), 32);
-        assert_eq!(at_once(unknown, 256 << 10, 200), 32, "however far");
+        assert_eq!(at_once(unknown, 256 << 10, 100), 32);
+        assert_eq!(at_once(unknown, 256 << 10, 200), 48, "half of what 1 Gbit/s carries meanwhile");
         assert!(at_once(unknown, 6 << 10, 50) > 600);
         assert!(at_once(unknown, 2 << 10, 0) > 250);
     }

@@ -33,22 +33,22 @@ pub(crate) fn first_split(round_trip: Duration) -> u64 {
     SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
 }
 
-/// A second stream pays off if the first stream will run for more round trips than this. A new connection
-/// takes three round trips to its first byte. On HTTP/1.1, the first stream also loses its connection when
-/// its range is cut short. With 8 instead of 4, a download over a path of 200 ms filled only half of the path
-/// at its end.
-pub(crate) const HELP_PAYS: u32 = 4;
+/// The number of bytes that a new connection sends in its first round trip: ten segments.
+const INITIAL_WINDOW: f64 = 14_600.0;
 
-/// One more connection pays off if the object's download will take more round trips than this. At 200 ms and
-/// 1 Gbit/s, a new connection needs eight round trips to reach its share of the rate. Eight connections that
-/// were opened 1 s before the end lengthened a download from 5.2 s to 6.9 s.
-pub(crate) const CONNECTION_PAYS: u32 = 10;
+/// Returns the time that a further stream loses before it moves `rate` bytes a second. Over an open connection
+/// these are a round trip for the request, and one more for the window to open again. A new connection needs
+/// two round trips for its handshakes, one for the request, and one for each doubling of its first window. In
+/// the last of these round trips, it brings as much as in all earlier ones.
+pub(crate) fn help_delay(round_trip: Duration, rate: f64, is_open: bool) -> Duration {
+    let doublings = (rate * round_trip.as_secs_f64() / INITIAL_WINDOW).max(1.0).log2();
+    round_trip.mul_f64(if is_open { 2.0 } else { 2.0 + doublings })
+}
 
-/// Returns whether a stream will run for longer than `help`. In the time `since`, the stream brought
-/// `brought` bytes, and `left` bytes are left. If the stream brought nothing, its rate is unknown, and the
-/// result is true.
-pub(crate) fn is_worth_help(left: u64, brought: u64, since: Duration, help: Duration) -> bool {
-    brought == 0 || since.mul_f64(left as f64 / brought as f64) > help
+/// Returns how many of the `left` bytes of a stream another stream should take over, so that both end at the
+/// same time. Both move `rate` bytes a second, but the other stream begins after `delay`.
+pub(crate) fn help(left: u64, rate: f64, delay: Duration) -> u64 {
+    left.saturating_sub((rate * delay.as_secs_f64()) as u64) / 2
 }
 
 /// Returns whether an object is large enough for several streams.
@@ -175,11 +175,16 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_helped_that_would_go_on_for_longer_than_help_takes() {
-        let (second, help) = (Duration::from_secs(1), Duration::from_millis(400));
-        assert!(is_worth_help(5 * MIB, 10 * MIB, second, help));
-        assert!(!is_worth_help(4 * MIB, 10 * MIB, second, help));
-        assert!(is_worth_help(MIB, 0, second, help), "its rate is unknown");
+    fn help_takes_what_it_brings_by_the_end_of_the_helped_stream() {
+        let (round_trip, rate) = (Duration::from_millis(200), 10e6);
+        let open = help_delay(round_trip, rate, true);
+        assert_eq!(open, Duration::from_millis(400));
+        assert_eq!(help(10_000_000, rate, open), 3_000_000);
+        assert_eq!(help(4_000_000, rate, open), 0, "it would come too late");
+        let new = help_delay(round_trip, rate, false);
+        assert!((1.8..1.9).contains(&new.as_secs_f64()), "{new:?}");
+        assert_eq!(help(10_000_000, rate, new), 0);
+        assert_eq!(help(10_000_000, 0.0, new), 5_000_000, "the rate is unknown");
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl World {
                     self.at(0, WorldStep::Valve(direction, rate, said));
                 }
                 DispatchAction::Pace { origin, rate } => self.network.up.clamps(origin).pace = rate,
-                DispatchAction::Spare { origin, lanes } => {
+                DispatchAction::Spare { origin, lanes, .. } => {
                     self.spare[origin.0] = lanes;
                     self.take_over(origin.0, lanes);
                 }

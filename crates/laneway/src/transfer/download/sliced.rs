@@ -24,12 +24,15 @@ use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFil
 use crate::local::platform::boot;
 use crate::location::url;
 use crate::plan::resume::missing;
-use crate::plan::slices::{CONNECTION_PAYS, HELP_PAYS, Slices, first_split, is_sliced, is_worth_help};
+use crate::plan::slices::{Slices, first_split, help, help_delay, is_sliced};
 use crate::{CopyRequest, Error};
 
 /// Up to this size in bytes, an object is fetched in one stream if the store has only its MD5, because the
 /// MD5s of slices can't be combined.
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
+
+/// For this number of round trips, a stream's rate can be too low because of slow start.
+const SLOW_START: u32 = 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct DownloadTarget {
@@ -207,7 +210,9 @@ impl RestDownload<'_> {
                 }
                 let left = large.slices().claim();
                 let more = usize::from(lane.is_some()) + spare.lanes();
-                let Some(range) = left.or_else(|| split.end_of(&large, &under_way, more)) else { break };
+                let is_open = lane.as_ref().is_some_and(SpareClaim::is_open);
+                let range = left.or_else(|| split.end_of(&large, &under_way, more, is_open));
+                let Some(range) = range else { break };
                 let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?));
                 let stream = RangeStream { writer: Arc::clone(&writer), start, began: Instant::now() };
                 under_way.insert(start, stream);
@@ -296,67 +301,61 @@ struct StreamSplit {
     so_far: u64,
     /// The time when the opener's first bytes had arrived.
     opened: Instant,
-    /// The maximum number of concurrent streams so far. Up to this number, a further stream needs no new
-    /// connection.
-    streams_max: usize,
 }
 
 impl StreamSplit {
     fn new(round_trip: Duration) -> Self {
-        Self { round_trip, so_far: 0, opened: Instant::now(), streams_max: 1 }
+        Self { round_trip, so_far: 0, opened: Instant::now() }
     }
 
-    /// Takes the end of the longest range that is left of any stream, for one of `more` further streams. The
-    /// new range is at most as long as all ranges taken over so far, or [`first_split`] if that is longer.
-    /// The new range is also at most an equal share of the missing bytes. So if the further stream turns out
-    /// to be slow, it has only few bytes to fetch.
+    /// Takes the end of the range that would take longest, for one of `more` further streams. `is_open` is
+    /// true if the further stream has an open connection. The new range is so long that both streams end at
+    /// the same time. It is at most as long as all ranges taken over so far, or [`first_split`] if that is
+    /// longer. It is also at most an equal share of the missing bytes. So if the further stream turns out to be
+    /// slow, it has only few bytes to fetch.
     fn end_of(
         &mut self,
         large: &LargeDownload,
         under_way: &BTreeMap<u64, RangeStream>,
         more: usize,
+        is_open: bool,
     ) -> Option<Range<u64>> {
         let now = Instant::now();
         let since = |then: Instant| now.saturating_duration_since(then);
         let mut slices = large.slices();
         let before = slices.before_opener();
-        let mut all = before;
-        let mut longest: Option<(u64, u64, &RangeStream)> = None;
-        for stream in under_way.values() {
+        let streams = under_way.len() + usize::from(before > 0);
+        let left = |stream: &RangeStream| {
             let (at, end) = stream.writer.position();
-            all += end - at;
-            if longest.is_none_or(|(left, ..)| left < end - at) {
-                longest = Some((end - at, at - stream.start, stream));
-            }
-        }
-        // A new stream has no measured rate yet. Use the rate of the whole object instead. If the object is
-        // nearly complete, another stream isn't worth its cost.
+            end - at
+        };
+        let all = before + under_way.values().map(left).sum::<u64>();
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
         let came = large.meta.size.saturating_sub(all + done);
-        let is_new = since(self.opened) < self.round_trip;
-        let whole_takes = |help: Duration| is_new || is_worth_help(all, came, since(self.opened), help);
-        let streams_now = under_way.len() + usize::from(before > 0) + 1;
-        if streams_now > self.streams_max && !whole_takes(self.round_trip * CONNECTION_PAYS) {
-            return None;
-        }
-        let help = self.round_trip * HELP_PAYS;
-        let helps = |left: u64, brought: u64, began: Instant| match since(began) {
-            young if young < help => whole_takes(help),
-            old => is_worth_help(left, brought, old, help),
+        // In the first round trip, the rate is unknown.
+        let age = since(self.opened);
+        let whole = if age <= self.round_trip { 0.0 } else { came as f64 / age.as_secs_f64() };
+        // A young stream's connection may still be in slow start, so its own rate would be too low.
+        let rate_of = |brought: u64, began: Instant| match since(began) {
+            young if young < self.round_trip * SLOW_START => whole / streams as f64,
+            old => brought as f64 / old.as_secs_f64(),
         };
-        let streams = under_way.len() + usize::from(before > 0) + more;
-        let most = (all / streams.max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
-        let end = match longest {
-            Some((left, brought, stream)) if left > before => {
-                helps(left, brought, stream.began).then(|| stream.writer.split(most))?
-            }
-            _ => {
-                let brought = slices.opener_end().unwrap_or_default() - before;
-                helps(before, brought, self.opened).then(|| slices.split_opener(most))?
-            }
+        let running = under_way.values().map(|stream| {
+            let (at, end) = stream.writer.position();
+            (end - at, rate_of(at - stream.start, stream.began), Some(stream))
+        });
+        let brought = slices.opener_end().unwrap_or_default() - before;
+        let opener = (before > 0).then(|| (before, rate_of(brought, self.opened), None));
+        let takes = |(left, rate, _): &(u64, f64, Option<&RangeStream>)| *left as f64 / rate.max(1.0);
+        let longest = running.chain(opener).max_by(|one, other| takes(one).total_cmp(&takes(other)));
+        let (left, rate, stream) = longest?;
+        let most = (all / (streams + more).max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
+        let most = most.min(help(left, rate, help_delay(self.round_trip, rate, is_open)));
+        let end = match stream {
+            Some(stream) => stream.writer.split(most),
+            None => slices.split_opener(most),
         }?;
         self.so_far += end.end - end.start;
-        self.streams_max = self.streams_max.max(streams_now);
         Some(end)
     }
 }

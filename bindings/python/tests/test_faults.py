@@ -9,7 +9,7 @@ import fault_matrix.cells as cells
 # The counters of requests belong to a process, so each process runs its own cells. Cells spend most of their
 # time in pauses.
 PROCESSES = 6
-# If no row ends for this many seconds, the cells hang.
+# If no row of cells ends within this many seconds, some cell hangs, and the test fails.
 ROW_MAX = 120
 CELLS_MIN = 800
 

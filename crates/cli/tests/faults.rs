@@ -78,7 +78,7 @@ fn expected(command: Command, fault: &str, scheme: &str) -> Option<Expected> {
     // In the answer to a deletion, only the status matters, not the body.
     let is_removal = command == Remove;
     Some(match fault {
-        // If GCS forbids a move by one request, Laneway copies the object and removes it.
+        // If GCS refuses to move an object in one request, Laneway copies the object and then removes the source.
         "status 403" if command == Move && scheme == "gs" => Success,
         "status 403" => Failure(&["permission"]),
         "delay 50ms" | "length none" => Success,

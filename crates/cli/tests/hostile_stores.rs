@@ -287,7 +287,11 @@ type Pages = &'static [(&'static [&'static str], Option<&'static str>)];
 
 /// A wrong listing: its fault, its pages, and a part of the expected error.
 const LISTINGS: [(&str, Pages, &str); 3] = [
-    ("a page that leads to itself", &[(&["p/a"], Some("1")), (&["p/c"], Some("1"))], "repeats an earlier page"),
+    (
+        "a page that leads to itself",
+        &[(&["p/a"], Some("1")), (&["p/c"], Some("1"))],
+        "repeats an earlier page",
+    ),
     ("a page that comes again", &[(&["p/a", "p/b"], Some("1")), (&["p/a", "p/b"], None)], "repeats itself"),
     ("keys that nobody asked for", &[(&["p/a", "q/x"], None)], "the requested prefix"),
 ];

@@ -28,7 +28,8 @@ fn a_server_that_was_away_is_told_of_when_it_is_and_when_it_is_back() {
     }
     endpoint.server().set_faults(Faults::parse(["status 502"]).expect("a rule"));
     let running = laneway.start(["cp", "-r", "--retry-for", "2m", "s3://bucket/t", "out"]);
-    // The first request makes its fifth attempt at least 1.5 s later.
+    // The fifth attempt of the first request comes at least 1.5 s after its first attempt. By then, Laneway has reported that
+    // the server doesn't answer, which it does after a second.
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= 5));
     endpoint.server().set_faults(Faults::parse(["get:1-20 status 502"]).expect("a rule"));
     let run = running.end().succeeds();

@@ -202,7 +202,8 @@ struct Source {
 }
 
 impl Source {
-    /// Returns the behaviours of servers that make a difference for this source.
+    /// Returns the behaviours of servers to test with this source. A source with AWS keys asks no credential service, so
+    /// the behaviours of these services are left out.
     fn moods(&self) -> Vec<Mood> {
         let asks_no_service = self.variables.iter().any(|(name, _)| *name == "AWS_SECRET_ACCESS_KEY");
         MOODS.into_iter().filter(|mood| !(asks_no_service && mood.is_of_services())).collect()

@@ -27,9 +27,9 @@ use crate::valve::Valve;
 
 pub use crate::download::scenario::{an_attempt_that_was_given_up_writes_no_more, two_answers_and_a_cut};
 
-/// Java's calls end while they are cancelled and while Java's listening thread is woken. The scenario checks that the
-/// end of each call is reported once, after the call has given back the memory that Java lent to it. No call is left
-/// running.
+/// Tests a race: calls from Java end, their callers cancel them, and Java's listening thread is woken, all at once. The
+/// scenario checks that the end of each call is reported once, after the call has given back the memory that Java lent
+/// to it. No call is left running.
 pub fn calls_of_java() {
     const CALLS: usize = 3;
     /// The call that never ends unless it is cancelled.

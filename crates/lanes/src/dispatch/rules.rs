@@ -70,7 +70,7 @@ rules! {
     lone_openers: usize = 2, not 0;
 
     /// A smaller attempt can overtake a larger one in the queue if it is submitted soon after the larger one. If the larger attempt has a
-    /// weight of 1 MiB, soon means within this time. For other weights, the time is proportional to the weight: for 4.7 KB it is 5 ms.
+    /// weight of 1 MiB, soon means within this time. For other weights, the time is proportional to the weight: for 4.7 KB it is 4.5 ms.
     overtaken_for: Duration = Duration::from_secs(1), not Duration::ZERO;
 
     // Lanes.

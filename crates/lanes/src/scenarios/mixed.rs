@@ -254,7 +254,7 @@ const CHECKED_LINKS: [RigLink; 10] = [
 fn multiples(rig: RigLink, case: &str, took: &JobFigures) -> String {
     let JobFigures { over_floor: over, lanes, lost, .. } = took;
     format!(
-        "{rig:?} {case}: as multiples of the floor {over:.2?}, over {lanes} lanes, with {lost:.3} of the bytes lost"
+        "{rig:?} {case}: times as multiples of the link's best times: {over:.2?}; lanes: {lanes}; share of bytes lost: {lost:.3}"
     )
 }
 

@@ -594,8 +594,8 @@ impl Link {
         written
     }
 
-    /// Permits yielding bulk the bytes of one interval, and moves them on its connections in turn. If bulk no longer yields, moves all that
-    /// it can.
+    /// While bulk yields to small requests, adds the bytes that its rate limit allows for one interval, and moves them on the connections of
+    /// bulk in turn. If bulk no longer yields, moves all that it can.
     fn turn(&mut self) {
         self.is_turning = self.valve.is_some();
         let rate = self.valve.unwrap_or(f64::INFINITY);

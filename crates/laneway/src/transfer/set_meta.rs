@@ -91,8 +91,8 @@ async fn send(
     group.send(units, change).await
 }
 
-/// Changes one object. In a dry run, only reports it. Before that, looks up an object that the user named,
-/// because it may not exist.
+/// Changes one object. A dry run only reports the object. If the user named the object, so that no listing has
+/// shown that it exists, the dry run looks it up first.
 async fn one(job: &JobState, store: &Store, request: &SetMetaRequest, object: SourceObject) {
     let begun = job.begin(Op::SetMeta, url(store.provider(), &object.id), None);
     let size = object.meta.as_ref().map(|meta| meta.size);

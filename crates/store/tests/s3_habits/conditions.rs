@@ -172,7 +172,8 @@ fn the_condition_on_a_version_is_probed_on_its_own() {
             let id = ObjectId::new(Endpoint::BUCKET, "k");
             let onto = |meta: &ObjectMeta| Condition::Matches(meta.version.clone().expect("an ETag"));
             let old = write(store, &id, b"old", Condition::Absent).await.unwrap_or_else(|e| panic!("{e}"));
-            // The same bytes have the same ETag, so the condition would still hold.
+            // A put of the same bytes leaves the ETag unchanged, so the condition still holds after the put. Sending the put
+            // again would therefore not show whether the store enforces the condition.
             let same = write(store, &id, b"old", onto(&old)).await.unwrap_or_else(|e| panic!("{e}"));
             assert!(!store.keeps(Operation::Put, &onto(&same)));
             let new = write(store, &id, b"newer", onto(&same)).await.unwrap_or_else(|e| panic!("{e}"));

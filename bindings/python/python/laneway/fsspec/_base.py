@@ -1,4 +1,6 @@
-"""The base class of the filesystems. It has the stores of their buckets, converts paths, and keeps the event loop."""
+"""The base class of the filesystems. It keeps an `ObjectStore` for each bucket in use, converts paths, and keeps the
+event loop.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _without_tls(options: dict[str, Any]) -> None:
     """Adds http:// to the endpoint, unless its URL has a scheme."""
     name = next((name for name in ("endpoint", "endpoint_url", "aws_endpoint_url") if options.get(name)), None)
     if name is None:
-        raise UnknownConfigurationKeyError("use_ssl=False needs an `endpoint_url` of http://")
+        raise UnknownConfigurationKeyError("use_ssl=False needs an `endpoint_url`, such as http://localhost:9000")
     if "://" not in options[name]:
         options[name] = f"http://{options[name]}"
 

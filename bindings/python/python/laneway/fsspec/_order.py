@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 # A file that was opened ahead is used only within this time, because another client may have written it since.
 AGE_MAX_S = 5.0
-# Number of files that are opened ahead at first, and at most. Even if opening a file takes 20 ms, a program that reads
-# footers one after another can't use more than sixteen.
+# The initial and the maximum number of files that are opened ahead. Even if opening a file takes 20 ms, a program that
+# reads footers one after another can't use more than sixteen.
 AHEAD_FIRST, AHEAD_MAX = 2, 16
 # The maximum number of entries of a listing that are searched for the next files.
 LOOK_MAX = 100

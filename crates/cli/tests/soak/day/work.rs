@@ -73,7 +73,7 @@ pub(super) struct Worker {
     retry_for: &'static str,
     /// The writes to each key, in order.
     writes: BTreeMap<String, Vec<Write>>,
-    /// Number of contents made so far. Each has a different size, which identifies its version.
+    /// The number of contents made so far. It is added to each content's size, so no two versions of a file have the same size.
     made: usize,
     rounds: usize,
     commands: usize,

@@ -140,7 +140,7 @@ pub(crate) fn within(range: &Range<u64>, size: Option<u64>) -> Result<Range<u64>
     }
 }
 
-/// Joins ranges that overlap or touch into runs, each of them a group with one request.
+/// Joins overlapping or adjacent ranges into runs. Each run is a group with one request.
 fn runs(sorted: Vec<(usize, Range<u64>)>) -> Vec<RequestGroup> {
     let mut runs: Vec<RequestGroup> = Vec::new();
     for (at, range) in sorted {

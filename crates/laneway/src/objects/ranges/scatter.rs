@@ -177,7 +177,7 @@ struct Scatter<B> {
     /// The ranges that still miss bytes of this request, sorted by their beginnings, with their indices in
     /// the caller's request.
     wanted: Vec<(usize, Range<u64>)>,
-    /// The offset in the object of the first byte that hasn't arrived yet.
+    /// The first byte that hasn't arrived yet, as an offset in the object.
     at: u64,
     /// The end of the request, or the end of the last range in `wanted` if that is earlier.
     end: u64,

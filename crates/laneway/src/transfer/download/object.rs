@@ -176,8 +176,8 @@ impl RestDownload<'_> {
     }
 }
 
-/// Ends an opening stream when its download ends, for whatever reason. A sink of the stream may still run on
-/// its lane at this time, and must not write any more.
+/// Ends the stream of a download's first request when the download ends, whether it succeeded, failed or was
+/// dropped. A sink of the stream may still run on its lane at this time, and must not write any more.
 struct EndOnDrop<'a> {
     job: &'a JobState,
     request: &'a CopyRequest,

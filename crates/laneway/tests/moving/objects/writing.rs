@@ -74,7 +74,10 @@ fn other_bytes_than_the_caller_says_become_no_object() {
     let streamed = Payload::stream(stream::iter([Ok(Bytes::from(large.clone()))]));
     for payload in [Payload::from("small"), large.into(), Payload::file(file), streamed] {
         let wrong = bucket.put("k", payload).crc32c(7).call().unwrap_err();
-        assert!(wrong.kind() == ErrorKind::Integrity && wrong.to_string().contains("the caller gave"), "{wrong}");
+        assert!(
+            wrong.kind() == ErrorKind::Integrity && wrong.to_string().contains("the caller gave"),
+            "{wrong}"
+        );
     }
     assert!(stage.keys().is_empty());
     bucket.put("k", "123456789").crc32c(0xe306_9283).call().unwrap();

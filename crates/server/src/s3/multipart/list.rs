@@ -120,8 +120,8 @@ fn entries(dialect: &S3Dialect, input: &ListMultipartUploadsInput) -> Vec<Listed
     let key_marker = input.key_marker.as_deref().unwrap_or_default();
     // S3 ignores `upload-id-marker` if there is no `key-marker`.
     let id_marker = input.upload_id_marker.as_ref().filter(|_| !key_marker.is_empty());
-    // Tells if the marker's upload has been passed, among the uploads of the marker's key. It is true from the start if
-    // the request has no `upload-id-marker`.
+    // True once the loop has passed the upload that `upload-id-marker` names. This matters only for uploads whose key is
+    // `key-marker`. It is true from the start if the request has no `upload-id-marker`.
     let mut past_upload = id_marker.is_none();
     let mut entries = Vec::new();
     for upload in dialect.objects.uploads.of(&input.bucket) {

@@ -107,7 +107,8 @@ class Call<T> extends CompletableFuture<T> {
     } catch (ExecutionException failed) {
       Throwable cause = failed.getCause();
       if (cause instanceof LanewayException failure) {
-        // Show where the caller waits, instead of the stack of the queue's thread. No other code has the exception.
+        // Show where the caller waits, instead of the stack of the queue's thread. No other code holds a reference to
+        // this exception, so it is safe to replace its stack trace.
         failure.fillInStackTrace();
         throw failure;
       }

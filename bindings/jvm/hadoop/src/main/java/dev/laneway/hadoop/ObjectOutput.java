@@ -89,7 +89,7 @@ final class ObjectOutput extends FileOutput {
           .map(meta -> "A file of " + meta.size() + " bytes is there, from " + meta.updated() + "; this one has " + written())
           .orElse("No file is there");
     } catch (IOException failed) {
-      return "It is unknown whether it is there";
+      return "The file may or may not be there, because the request that checks for it failed";
     } finally {
       if (isInterrupted) {
         Thread.currentThread().interrupt();

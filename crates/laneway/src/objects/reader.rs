@@ -280,11 +280,16 @@ impl Reader {
             // Begin with the bytes that no other request fetches, and read ahead behind them. Then no
             // connection waits for the program.
             let rest = BufferRest { buffer, at: (arriving - start) as usize };
-            let mut direct = self.object.stream_into(vec![arriving..end], vec![rest], None, self.deadline);
+            let range = std::iter::once(arriving..end).collect();
+            let mut direct = self.object.stream_into(range, vec![rest], None, self.deadline);
             if arriving > at {
                 poll_fn(|context| self.poll_fetch(context, at, arriving - at)).await?;
             }
-            poll_fn(|context| Poll::Ready(self.fetch_behind(context, arriving..end))).await;
+            poll_fn(|context| {
+                self.fetch_behind(context, arriving..end);
+                Poll::Ready(())
+            })
+            .await;
             let filled = direct.next().await.unwrap_or_else(|| Err(Error::cancelled(self.url())));
             buffer = filled?.buffer.buffer;
             if arriving > at {
@@ -294,7 +299,11 @@ impl Reader {
             at = end;
         }
         self.position = end;
-        poll_fn(|context| Poll::Ready(self.passed(context))).await;
+        poll_fn(|context| {
+            self.passed(context);
+            Poll::Ready(())
+        })
+        .await;
         Ok(((end - start) as usize, buffer))
     }
 

@@ -131,8 +131,8 @@ fn outcomes(
     bucket: Bucket,
     keys: impl Stream<Item = String> + Send + 'static,
 ) -> impl Stream<Item = (String, Result<(), Error>)> + Send {
-    // `remove` fails for the whole batch if the store can't be used or the engine has ended. Errors can't be cloned,
-    // so each key's outcome is then a new error: the store's, or else that the call was cancelled.
+    // `remove` fails for the whole batch if the store can't be used or the engine has ended. Errors can't be
+    // cloned, so each key then gets a new error: the store's, or else that the call was cancelled.
     let batch = bucket.store().map_or(1, |store| store.delete_many_max());
     let remove = move |keys: Vec<String>| {
         let bucket = bucket.clone();

@@ -77,8 +77,8 @@ impl FileSource {
         self.as_opened.size
     }
 
-    /// Returns the file's identity when it was opened. Another file has another identity, and so does this file
-    /// after it has changed.
+    /// Returns the file's identity when it was opened. Another file has another identity, and so does this
+    /// file after it has changed.
     pub(crate) fn identity(&self) -> FileIdentity {
         self.identity
     }

@@ -53,9 +53,10 @@ pub(super) fn configured(
 ) -> Result<ClientCertificate, String> {
     let (by, path) = match text(&source.certificate_config_location) {
         Some(path) => (None, environment.path(path)),
-        None => {
-            location(environment).ok_or("can't tell where gcloud keeps certificate_config.json: neither CLOUDSDK_CONFIG nor a home directory is set")?
-        }
+        None => location(environment).ok_or(
+            "can't tell where gcloud keeps certificate_config.json: neither CLOUDSDK_CONFIG nor a home \
+             directory is set",
+        )?,
     };
     read(by, &path)?.ok_or_else(|| format!("{}: it has no cert_configs.workload", named(by, &path)))
 }

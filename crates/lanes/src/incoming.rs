@@ -202,7 +202,7 @@ impl ResponseReceiver {
         if good && self.collected.len() + bytes.len() > Response::COLLECTED_BODY_MAX {
             return Err(Error::new(
                 Kind::Protocol,
-                "the answer has more than 64 MiB, which is too large for a request without a sink",
+                "the answer has more than 16 MiB, which is too large for a request without a sink",
             ));
         }
         if self.collected.capacity() == 0

@@ -70,8 +70,8 @@ impl Response {
     /// closed, or its HTTP/2 stream reset. Stores' error documents have a few KiB.
     pub const ERROR_BODY_MAX: usize = 64 * 1024;
     /// The maximum size of a 2xx body that is collected in memory without a sink. With a larger body, the request fails with
-    /// [`Kind::Protocol`](crate::Kind::Protocol). A list page of 1000 keys of 1024 bytes is much smaller.
-    pub const COLLECTED_BODY_MAX: usize = 64 << 20;
+    /// [`Kind::Protocol`](crate::Kind::Protocol). A list of 1000 keys of 1024 bytes is much smaller.
+    pub const COLLECTED_BODY_MAX: usize = 16 << 20;
 }
 
 /// Takes the body of a successful (2xx) response, chunk by chunk, on the thread of the connection that reads it.

@@ -127,7 +127,8 @@ mod tests {
         assert!(one.claim().is_none());
         lanes.set(2, 1);
         let (first, second) = (one.claim(), other.claim());
-        assert!(first.is_some() && second.is_some() && one.claim().is_none());
+        assert!(first.as_ref().is_some_and(SpareClaim::is_open), "one of two lanes is open");
+        assert!(second.as_ref().is_some_and(|claim| !claim.is_open()) && one.claim().is_none());
         // By now, the dispatcher has counted the request of the first claim.
         lanes.set(1, 0);
         drop(first);

@@ -44,7 +44,7 @@ pub(super) struct AccessLink {
     left_over: Remainder,
     /// True if small requests waited for other requests to end at the last reading.
     small_wait: bool,
-    /// The time when bulk began to start beside small requests.
+    /// The time when bulk could start beside small requests.
     bulk_started: Option<Instant>,
 }
 
@@ -95,8 +95,9 @@ impl AccessLink {
     }
 
     /// Returns whether downloaded bulk on a far path may start although small requests are outstanding. Its senders need many round trips
-    /// to reach their rate, and a sender that is limited meanwhile needs many more. So bulk starts beside the last of many small requests.
-    /// Then it isn't limited until it has had time to reach its rate, or has filled the path.
+    /// to reach their rate, and a sender that is limited meanwhile needs many more. So bulk isn't limited until it has had time to reach
+    /// its rate, or has filled the path. Its time begins when small requests wait that haven't filled the path, and bulk comes or the small
+    /// requests will soon be done. `outstanding` is zero before bulk comes, and before the first connection is open.
     fn lets_bulk_start(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> bool {
         if self.direction == Direction::Up || rtt < self.rules.far || self.path.is_full_of_bulk() {
             return false;
@@ -330,8 +331,9 @@ impl BulkInFlight {
         }
         let is_held = self.applied.is_some();
         let is_far = group.rtt >= self.rules.far;
-        let is_full = path.is_full_of_bulk() || (is_far && direction == Direction::Down && path.is_steady());
-        let may_hold = self.strangling.may_hold(now, is_held, group.lanes, path) && is_full;
+        let has_room =
+            !path.is_full_of_bulk() && !(is_far && direction == Direction::Down && path.is_steady());
+        let may_hold = self.strangling.may_hold(now, is_held, group.lanes, path) && !has_room;
         let seen = path.rate().unwrap_or_default();
         let held = match (direction, allowed) {
             _ if group.lanes == 0 => None,
@@ -490,6 +492,10 @@ mod tests {
             assert!(!down.limits_after_a_second(20_000_000), "they will be done in 2.4 s");
             assert!(!down.limits_after_a_second(MANY), "bulk that is starting isn't limited");
             assert!(down.limits_after_a_second(MANY), "its time is over");
+            let mut new = GrowingPath::new(Direction::Down);
+            new.link.bulk_ended();
+            new.limits_after_a_second(0);
+            assert!(!new.limits_after_a_second(MANY), "bulk that comes then starts, too");
             let mut up = GrowingPath::new(Direction::Up);
             assert!(up.limits_after_a_second(MANY) && up.limits_after_a_second(MANY));
         }

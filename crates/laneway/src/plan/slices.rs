@@ -36,10 +36,10 @@ pub(crate) fn first_split(round_trip: Duration) -> u64 {
 /// The number of bytes that a new connection sends in its first round trip: ten segments.
 const INITIAL_WINDOW: f64 = 14_600.0;
 
-/// Returns the time that a further stream loses before it moves `rate` bytes a second. Over an open connection
-/// these are a round trip for the request, and one more for the window to open again. A new connection needs
-/// two round trips for its handshakes, one for the request, and one for each doubling of its first window. In
-/// the last of these round trips, it brings as much as in all earlier ones.
+/// Returns how long a further stream takes until it moves `rate` bytes per second. An open connection needs two
+/// round trips: one for the request, and one in which its window opens again. A new connection needs three, and
+/// one more for each doubling of its first window. The last doubling brings as many bytes as all earlier ones
+/// together, so one round trip is subtracted.
 pub(crate) fn help_delay(round_trip: Duration, rate: f64, is_open: bool) -> Duration {
     let doublings = (rate * round_trip.as_secs_f64() / INITIAL_WINDOW).max(1.0).log2();
     round_trip.mul_f64(if is_open { 2.0 } else { 2.0 + doublings })

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::write::GzDecoder;
-use laneway_lanes::{Response, ResponseHead, Route, Sink, SinkError};
+use laneway_lanes::{ResponseHead, Route, Sink, SinkError};
 use tokio::sync::Notify;
 
 use super::{ENTRIES_MAX, TOO_MANY};
@@ -125,7 +125,7 @@ impl<R: PageParser> PartialPage<R> {
         unpacking.write_all(bytes).map_err(|e| e.to_string())?;
         let plain = std::mem::take(unpacking.get_mut());
         self.unpacked += plain.len();
-        if self.unpacked > Response::COLLECTED_BODY_MAX {
+        if self.unpacked > PAGE_BYTES_MAX {
             return Err(too_long());
         }
         self.reader.take(list, &plain)
@@ -146,8 +146,11 @@ impl<R: PageParser> PartialPage<R> {
 }
 
 fn too_long() -> String {
-    format!("the listing is longer than {} bytes", Response::COLLECTED_BODY_MAX)
+    format!("the listing is longer than {} bytes", PAGE_BYTES_MAX)
 }
+
+/// The maximum size of a page in bytes, also after decompression.
+const PAGE_BYTES_MAX: usize = 64 << 20;
 
 /// The maximum number of bytes that are parsed at a time, so that a page with too many entries is noticed early.
 const READ_MAX: usize = 64 << 10;
@@ -207,7 +210,7 @@ impl Sink for ChunkSink {
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
         self.taken += bytes.len();
-        if self.taken > Response::COLLECTED_BODY_MAX {
+        if self.taken > PAGE_BYTES_MAX {
             return Err(too_long().into());
         }
         self.out.add(self.attempt, self.is_gzip, bytes);

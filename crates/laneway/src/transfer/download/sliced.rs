@@ -31,7 +31,8 @@ use crate::{CopyRequest, Error};
 /// MD5s of slices can't be combined.
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
 
-/// For this number of round trips, a stream's rate can be too low because of slow start.
+/// A stream younger than this number of round trips can be in slow start. Its own rate is then lower than the
+/// rate that it will reach.
 const SLOW_START: u32 = 10;
 
 #[derive(Clone, Debug)]
@@ -309,10 +310,10 @@ impl StreamSplit {
     }
 
     /// Takes the end of the range that would take longest, for one of `more` further streams. `is_open` is
-    /// true if the further stream has an open connection. The new range is so long that both streams end at
-    /// the same time. It is at most as long as all ranges taken over so far, or [`first_split`] if that is
-    /// longer. It is also at most an equal share of the missing bytes. So if the further stream turns out to be
-    /// slow, it has only few bytes to fetch.
+    /// true if the further stream has an open connection. The new range is at most so long that both streams
+    /// end at the same time. It is at most as long as all ranges taken over so far, or [`first_split`] if that
+    /// is longer. It is also at most an equal share of the missing bytes. So if the further stream turns out to
+    /// be slow, it has only few bytes to fetch. If the range can't be split, takes the end of the next one.
     fn end_of(
         &mut self,
         large: &LargeDownload,
@@ -347,14 +348,16 @@ impl StreamSplit {
         let brought = slices.opener_end().unwrap_or_default() - before;
         let opener = (before > 0).then(|| (before, rate_of(brought, self.opened), None));
         let takes = |(left, rate, _): &(u64, f64, Option<&RangeStream>)| *left as f64 / rate.max(1.0);
-        let longest = running.chain(opener).max_by(|one, other| takes(one).total_cmp(&takes(other)));
-        let (left, rate, stream) = longest?;
+        let mut streams_by_time: Vec<_> = running.chain(opener).collect();
+        streams_by_time.sort_by(|one, other| takes(other).total_cmp(&takes(one)));
         let most = (all / (streams + more).max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
-        let most = most.min(help(left, rate, help_delay(self.round_trip, rate, is_open)));
-        let end = match stream {
-            Some(stream) => stream.writer.split(most),
-            None => slices.split_opener(most),
-        }?;
+        let end = streams_by_time.into_iter().find_map(|(left, rate, stream)| {
+            let most = most.min(help(left, rate, help_delay(self.round_trip, rate, is_open)));
+            match stream {
+                Some(stream) => stream.writer.split(most),
+                None => slices.split_opener(most),
+            }
+        })?;
         self.so_far += end.end - end.start;
         Some(end)
     }

@@ -331,9 +331,9 @@ impl BulkInFlight {
         }
         let is_held = self.applied.is_some();
         let is_far = group.rtt >= self.rules.far;
-        let has_room =
-            !path.is_full_of_bulk() && !(is_far && direction == Direction::Down && path.is_steady());
-        let may_hold = self.strangling.may_hold(now, is_held, group.lanes, path) && !has_room;
+        let is_steady = is_far && direction == Direction::Down && path.is_steady();
+        let may_hold = self.strangling.may_hold(now, is_held, group.lanes, path)
+            && (path.is_full_of_bulk() || is_steady);
         let seen = path.rate().unwrap_or_default();
         let held = match (direction, allowed) {
             _ if group.lanes == 0 => None,

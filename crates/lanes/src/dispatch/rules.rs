@@ -189,7 +189,7 @@ rules! {
     /// On a [far](Self::far) path that isn't full, downloaded bulk doesn't yield for this many round trips. The time begins when bulk comes
     /// behind waiting small requests, or when these will be done within this time. The senders of bulk need about as many round trips to
     /// reach their rate. At 200 ms and 1 Gbit/s, bulk whose windows were limited meanwhile needed six seconds. At 120 ms and 200 Mbit/s,
-    /// small objects came a tenth later.
+    /// small objects came a seventh later.
     ramp: u32 = 12, not 0, 1000;
 
     /// For this time after the last small request, more small requests are expected.

@@ -427,7 +427,7 @@ impl Dispatcher {
             match bytes {
                 Some(bytes) => {
                     let has_bulk = has_bulk && self.ledger.outstanding(direction).bulk > 0;
-                    self.link(direction).read(now, bytes, (small_wait, has_bulk), rtt);
+                    self.link(direction).read(now, bytes, small_wait, has_bulk, rtt);
                 }
                 None => self.link(direction).path.cannot_be_read(),
             }

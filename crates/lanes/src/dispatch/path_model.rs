@@ -176,8 +176,9 @@ impl Throughput {
         self.settled_by_bulk >= self.rules.readings as u32
     }
 
-    /// Returns whether the rate, of bulk and of small requests together, hasn't grown for two round trips. Unlike on a [full](Self::is_full) path, it may begin to grow again. After
-    /// one round trip, slow start can still be under way: with 1 instead of 2, one object over 200 ms took 5.7 s instead of 5.2 s.
+    /// Returns whether the rate, of bulk and of small requests together, hasn't grown for two round trips. Unlike on a
+    /// [full](Self::is_full) path, it may begin to grow again. After one round trip, slow start can still be under way: with 1 instead of
+    /// 2, one object over 200 ms took 5.7 s instead of 5.2 s.
     pub(super) fn is_steady(&self) -> bool {
         self.settled >= 2
     }
@@ -291,12 +292,12 @@ pub(super) struct PathRate {
 
 impl PathRate {
     /// Returns how many bytes of small attempts may be in flight. `turn` is the round trip plus the time of the server. At first the path's
-    /// capacity is unknown, so a burst is allowed: a fixed one, or on a far path half of what 1 Gbit/s carries in a turn. The senders themselves limit how much of it is in flight: each begins with ten
-    /// segments and doubles this number in each round trip. Later, twice the bytes that the path has carried in a turn are allowed. So the
-    /// limit grows as fast as the senders' windows.
+    /// capacity is unknown, so a burst is allowed: a fixed one, or on a far path half of what 1 Gbit/s carries in a turn. The senders
+    /// themselves limit how much of it is in flight: each begins with ten segments and doubles this number in each round trip. Later, twice
+    /// the bytes that the path has carried in a turn are allowed. So the limit grows as fast as the senders' windows.
     pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
         let turn = turn.as_secs_f64();
-        let first = rules.first_burst.max(rules.rate_unknown * turn / 2.0);
+        let first = rules.first_burst.max(rules.rate_unknown * turn / rules.gain);
         let first = if self.is_full { 0.0 } else { first };
         (turn * self.rate * rules.gain).max(first.min(turn * rules.first_rate_max))
     }

@@ -186,10 +186,9 @@ rules! {
     /// simulated paths of 50 ms and more carried a tenth less.
     yield_round_trips: u32 = 16, not 0;
 
-    /// On a [far](Self::far) path that isn't full, downloaded bulk doesn't yield for this many round trips. The time begins when bulk comes
-    /// behind waiting small requests, or when these will be done within this time. The senders of bulk need about as many round trips to
-    /// reach their rate. At 200 ms and 1 Gbit/s, bulk whose windows were limited meanwhile needed six seconds. At 120 ms and 200 Mbit/s,
-    /// small objects came a seventh later.
+    /// On a [far](Self::far) path that isn't full, downloaded bulk doesn't yield for this many round trips after it comes. Its senders need
+    /// about as many round trips to reach their rate. At 200 ms and 1 Gbit/s, bulk whose windows were limited meanwhile needed six seconds.
+    /// The time ends early if the rate stops growing and the small requests need more time.
     ramp: u32 = 12, not 0, 1000;
 
     /// For this time after the last small request, more small requests are expected.

@@ -26,28 +26,86 @@ pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
     is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
 
-/// Returns the length of the first range that another stream takes over, on a path with this round trip. The
-/// length is the number of bytes that 1 Gbit/s carries in a round trip, but at least [`SLICE_MIN`]. A shorter
-/// range would end before the stream's congestion window is fully open.
-pub(crate) fn first_split(round_trip: Duration) -> u64 {
-    SLICE_MIN.max((125e6 * round_trip.as_secs_f64()) as u64)
-}
-
 /// The number of bytes that a new connection sends in its first round trip: ten segments.
 const INITIAL_WINDOW: f64 = 14_600.0;
 
-/// Returns how long a further stream takes until it moves `rate` bytes per second. An open connection needs two
-/// round trips: one for the request, and one in which its window opens again. A new connection needs three, and
-/// one more for each doubling of its first window. The last doubling brings as many bytes as all earlier ones
-/// together, so one round trip is subtracted.
-pub(crate) fn help_delay(round_trip: Duration, rate: f64, is_open: bool) -> Duration {
-    let doublings = (rate * round_trip.as_secs_f64() / INITIAL_WINDOW).max(1.0).log2();
-    round_trip.mul_f64(if is_open { 2.0 } else { 2.0 + doublings })
+/// A stream younger than this number of round trips can be in slow start. Its own rate is then lower than the
+/// rate that it will reach.
+const SLOW_START: u32 = 10;
+
+/// The progress of one stream of a large download.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamProgress {
+    /// The number of bytes that the stream must still fetch.
+    pub(crate) left: u64,
+    /// The number of bytes that the stream has fetched.
+    pub(crate) fetched: u64,
+    /// The time since the stream began.
+    pub(crate) age: Duration,
+}
+
+/// Chooses the streams whose ranges are split for further streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SplitChoice {
+    pub(crate) round_trip: Duration,
+    /// The number of bytes in all ranges that further streams have taken over.
+    pub(crate) taken_over: u64,
+    /// The number of further streams that can begin now, with the one that is chosen for.
+    pub(crate) more: usize,
+    /// True if the further stream has an open connection.
+    pub(crate) is_open: bool,
+}
+
+impl SplitChoice {
+    /// Returns the indices of the running streams that a further stream may help, and the maximum number of
+    /// bytes that it takes over from each. The stream that needs the longest time comes first. The whole
+    /// download has this `age`, and has `fetched` so many bytes.
+    ///
+    /// The further stream takes at most so much that both streams end at the same time, and at most an equal
+    /// share of the missing bytes. It also takes at most as much as all further streams have taken over so far,
+    /// or [`first`](Self::first) if that is more. So if it turns out to be slow, it has few bytes to fetch.
+    pub(crate) fn candidates(
+        &self,
+        streams: &[StreamProgress],
+        fetched: u64,
+        age: Duration,
+    ) -> Vec<(usize, u64)> {
+        // In the first round trip, the rate is unknown.
+        let whole = if age <= self.round_trip { 0.0 } else { fetched as f64 / age.as_secs_f64() };
+        let rate_of = |stream: &StreamProgress| match stream.age {
+            young if young < self.round_trip * SLOW_START => whole / streams.len() as f64,
+            old => stream.fetched as f64 / old.as_secs_f64(),
+        };
+        let missing: u64 = streams.iter().map(|stream| stream.left).sum();
+        let most =
+            (missing / (streams.len() + self.more).max(1) as u64).min(self.first().max(self.taken_over));
+        let mut by_time: Vec<_> = streams.iter().map(rate_of).enumerate().collect();
+        let takes = |(at, rate): &(usize, f64)| streams[*at].left as f64 / rate.max(1.0);
+        by_time.sort_by(|one, other| takes(other).total_cmp(&takes(one)));
+        let help = |(at, rate): (usize, f64)| (at, most.min(help(streams[at].left, rate, self.delay(rate))));
+        by_time.into_iter().map(help).collect()
+    }
+
+    /// Returns the length of the first range that a further stream takes over: the number of bytes that 1
+    /// Gbit/s carries in a round trip, but at least [`SLICE_MIN`]. A shorter range would end before the
+    /// stream's congestion window is fully open.
+    fn first(&self) -> u64 {
+        SLICE_MIN.max((125e6 * self.round_trip.as_secs_f64()) as u64)
+    }
+
+    /// Returns how long the further stream takes until it moves `rate` bytes per second. An open connection
+    /// needs two round trips: one for the request, and one in which its window opens again. A new connection
+    /// needs three, and one more for each doubling of its first window. The last doubling brings as many bytes
+    /// as all earlier ones together, so one round trip is subtracted.
+    fn delay(&self, rate: f64) -> Duration {
+        let doublings = (rate * self.round_trip.as_secs_f64() / INITIAL_WINDOW).max(1.0).log2();
+        self.round_trip.mul_f64(if self.is_open { 2.0 } else { 2.0 + doublings })
+    }
 }
 
 /// Returns how many of the `left` bytes of a stream another stream should take over, so that both end at the
 /// same time. Both move `rate` bytes a second, but the other stream begins after `delay`.
-pub(crate) fn help(left: u64, rate: f64, delay: Duration) -> u64 {
+fn help(left: u64, rate: f64, delay: Duration) -> u64 {
     left.saturating_sub((rate * delay.as_secs_f64()) as u64) / 2
 }
 
@@ -174,17 +232,41 @@ mod tests {
         assert_eq!(split(0..100 * MIB + 1, 8 * MIB), Some((0..93 * MIB, 93 * MIB..100 * MIB + 1)));
     }
 
+    /// A further stream that can begin now, over 200 ms.
+    const CHOICE: SplitChoice =
+        SplitChoice { round_trip: Duration::from_millis(200), taken_over: u64::MAX, more: 1, is_open: true };
+
     #[test]
     fn help_takes_what_it_brings_by_the_end_of_the_helped_stream() {
-        let (round_trip, rate) = (Duration::from_millis(200), 10e6);
-        let open = help_delay(round_trip, rate, true);
+        let (open, new) = (CHOICE.delay(10e6), SplitChoice { is_open: false, ..CHOICE }.delay(10e6));
         assert_eq!(open, Duration::from_millis(400));
-        assert_eq!(help(10_000_000, rate, open), 3_000_000);
-        assert_eq!(help(4_000_000, rate, open), 0, "it would come too late");
-        let new = help_delay(round_trip, rate, false);
+        assert_eq!(help(10_000_000, 10e6, open), 3_000_000);
+        assert_eq!(help(4_000_000, 10e6, open), 0, "it would come too late");
         assert!((1.8..1.9).contains(&new.as_secs_f64()), "{new:?}");
-        assert_eq!(help(10_000_000, rate, new), 0);
+        assert_eq!(help(10_000_000, 10e6, new), 0);
         assert_eq!(help(10_000_000, 0.0, new), 5_000_000, "the rate is unknown");
+    }
+
+    #[test]
+    fn the_stream_that_ends_last_is_helped_first() {
+        let second = Duration::from_secs(1);
+        let stream = |left, fetched, age| StreamProgress { left: left * MIB, fetched: fetched * MIB, age };
+        // 5 s, 8 s, and, since its own rate is that of slow start, 30 MiB at a third of 15 MiB/s.
+        let streams = [stream(50, 100, 10 * second), stream(40, 50, 10 * second), stream(30, 1, second)];
+        let order = |choice: SplitChoice| choice.candidates(&streams, 150 * MIB, 10 * second);
+        assert_eq!(order(CHOICE), [(1, 19 * MIB), (2, 14 * MIB), (0, 23 * MIB)]);
+        let few = SplitChoice { taken_over: 0, ..CHOICE };
+        assert_eq!(order(few).into_iter().map(|(at, _)| at).collect::<Vec<_>>(), [1, 2, 0]);
+        assert!(order(few).iter().all(|(_, most)| *most <= 25_000_000), "what 1 Gbit/s carries in 200 ms");
+        assert!(order(SplitChoice { more: 9, ..CHOICE }).iter().all(|(_, most)| *most <= 10 * MIB));
+    }
+
+    #[test]
+    fn in_the_first_round_trip_the_longest_range_is_halved() {
+        let age = Duration::from_millis(100);
+        let streams = [10, 90].map(|left| StreamProgress { left: left * MIB, fetched: MIB, age });
+        assert_eq!(CHOICE.candidates(&streams, 2 * MIB, age), [(1, 100 * MIB / 3), (0, 5 * MIB)]);
+        assert_eq!(CHOICE.candidates(&[], 0, age), []);
     }
 
     #[test]

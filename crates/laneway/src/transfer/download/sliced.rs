@@ -24,16 +24,12 @@ use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFil
 use crate::local::platform::boot;
 use crate::location::url;
 use crate::plan::resume::missing;
-use crate::plan::slices::{Slices, first_split, help, help_delay, is_sliced};
+use crate::plan::slices::{Slices, SplitChoice, StreamProgress, is_sliced};
 use crate::{CopyRequest, Error};
 
 /// Up to this size in bytes, an object is fetched in one stream if the store has only its MD5, because the
 /// MD5s of slices can't be combined.
 const MD5_IN_ORDER_MAX: u64 = 64 << 20;
-
-/// A stream younger than this number of round trips can be in slow start. Its own rate is then lower than the
-/// rate that it will reach.
-const SLOW_START: u32 = 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct DownloadTarget {
@@ -295,25 +291,33 @@ struct RangeStream {
     began: Instant,
 }
 
-/// Chooses the ranges that other streams take over.
+impl RangeStream {
+    fn progress(&self, now: Instant) -> StreamProgress {
+        let (at, end) = self.writer.position();
+        StreamProgress {
+            left: end - at,
+            fetched: at - self.start,
+            age: now.saturating_duration_since(self.began),
+        }
+    }
+}
+
+/// Takes over the ends of running streams' ranges for further streams.
 struct StreamSplit {
     round_trip: Duration,
     /// The number of bytes in all ranges that were taken over so far.
-    so_far: u64,
+    taken_over: u64,
     /// The time when the opener's first bytes had arrived.
     opened: Instant,
 }
 
 impl StreamSplit {
     fn new(round_trip: Duration) -> Self {
-        Self { round_trip, so_far: 0, opened: Instant::now() }
+        Self { round_trip, taken_over: 0, opened: Instant::now() }
     }
 
-    /// Takes the end of the range that would take longest, for one of `more` further streams. `is_open` is
-    /// true if the further stream has an open connection. The new range is at most so long that both streams
-    /// end at the same time. It is at most as long as all ranges taken over so far, or [`first_split`] if that
-    /// is longer. It is also at most an equal share of the missing bytes. So if the further stream turns out to
-    /// be slow, it has only few bytes to fetch. If the range can't be split, takes the end of the next one.
+    /// Takes the end of a range for one of `more` further streams, by [`SplitChoice`]. If a range can't be split,
+    /// tries the next one.
     fn end_of(
         &mut self,
         large: &LargeDownload,
@@ -322,43 +326,27 @@ impl StreamSplit {
         is_open: bool,
     ) -> Option<Range<u64>> {
         let now = Instant::now();
-        let since = |then: Instant| now.saturating_duration_since(then);
         let mut slices = large.slices();
+        let (mut progress, mut splits): (Vec<_>, Vec<_>) =
+            under_way.values().map(|stream| (stream.progress(now), Some(&stream.writer))).unzip();
         let before = slices.before_opener();
-        let streams = under_way.len() + usize::from(before > 0);
-        let left = |stream: &RangeStream| {
-            let (at, end) = stream.writer.position();
-            end - at
-        };
-        let all = before + under_way.values().map(left).sum::<u64>();
+        if before > 0 {
+            let fetched = slices.opener_end().unwrap_or_default() - before;
+            let age = now.saturating_duration_since(self.opened);
+            progress.push(StreamProgress { left: before, fetched, age });
+            splits.push(None);
+        }
         let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
-        let came = large.meta.size.saturating_sub(all + done);
-        // In the first round trip, the rate is unknown.
-        let age = since(self.opened);
-        let whole = if age <= self.round_trip { 0.0 } else { came as f64 / age.as_secs_f64() };
-        // A young stream's connection may still be in slow start, so its own rate would be too low.
-        let rate_of = |brought: u64, began: Instant| match since(began) {
-            young if young < self.round_trip * SLOW_START => whole / streams as f64,
-            old => brought as f64 / old.as_secs_f64(),
-        };
-        let running = under_way.values().map(|stream| {
-            let (at, end) = stream.writer.position();
-            (end - at, rate_of(at - stream.start, stream.began), Some(stream))
-        });
-        let brought = slices.opener_end().unwrap_or_default() - before;
-        let opener = (before > 0).then(|| (before, rate_of(brought, self.opened), None));
-        let takes = |(left, rate, _): &(u64, f64, Option<&RangeStream>)| *left as f64 / rate.max(1.0);
-        let mut streams_by_time: Vec<_> = running.chain(opener).collect();
-        streams_by_time.sort_by(|one, other| takes(other).total_cmp(&takes(one)));
-        let most = (all / (streams + more).max(1) as u64).min(first_split(self.round_trip).max(self.so_far));
-        let end = streams_by_time.into_iter().find_map(|(left, rate, stream)| {
-            let most = most.min(help(left, rate, help_delay(self.round_trip, rate, is_open)));
-            match stream {
-                Some(stream) => stream.writer.split(most),
-                None => slices.split_opener(most),
-            }
+        let left: u64 = progress.iter().map(|stream| stream.left).sum();
+        let Self { round_trip, taken_over, opened } = *self;
+        let choice = SplitChoice { round_trip, taken_over, more, is_open };
+        let fetched = large.meta.size.saturating_sub(left + done);
+        let candidates = choice.candidates(&progress, fetched, now.saturating_duration_since(opened));
+        let end = candidates.into_iter().find_map(|(stream, most)| match splits[stream] {
+            Some(writer) => writer.split(most),
+            None => slices.split_opener(most),
         })?;
-        self.so_far += end.end - end.start;
+        self.taken_over += end.end - end.start;
         Some(end)
     }
 }

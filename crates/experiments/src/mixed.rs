@@ -181,7 +181,8 @@ fn climb(
         }
         Ok::<_, Error>(result)
     };
-    // The completion time of each object is read from the downloaded files. For uploads by a program it is unknown.
+    // The completion time of each object is read from the downloaded files. For uploads by a program, this time is unknown, so programs
+    // take part only in downloads.
     let programs = stage.programs(plan.programs && !plan.puts);
     let rungs = with_programs(own, Chore::Copy, &programs);
     let together = turns(&rungs, plan.runs, tell, |way, _| {

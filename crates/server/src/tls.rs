@@ -18,8 +18,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::Error;
 use crate::config::Tls;
 
-/// The acceptor of TLS connections. If the certificate was generated, it includes the certificate authority that
-/// clients must trust.
+/// The acceptor of TLS connections. For a generated certificate, it also holds the certificate authority that clients
+/// must trust.
 pub(crate) struct TlsSetup {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) ca_pem: Option<String>,

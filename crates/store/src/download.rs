@@ -21,7 +21,7 @@ pub enum GetHedge {
     Send(Option<Range<u64>>, Box<dyn GetSink>),
 }
 
-/// Chooses the reaction to a request that is much slower than others. `None` is explained at [`Get::hedge`].
+/// Chooses the reaction to a request that is much slower than others. [`Get::hedge`] explains `None`.
 pub type HedgeMaker<'a> = Option<&'a (dyn Fn() -> GetHedge + Send + Sync)>;
 
 /// A download of an object or of a range of it.

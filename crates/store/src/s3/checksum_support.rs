@@ -14,7 +14,7 @@ use crate::{Error, Operation, PartChecksums};
 pub(super) enum BodyChecksum {
     /// `x-amz-checksum-crc32c`.
     Crc32c,
-    /// `Content-MD5`, which is as old as S3.
+    /// `Content-MD5`, which S3 has supported from the beginning.
     Md5,
     /// The request has no checksum. Laneway compares the object's checksum after the upload.
     None,
@@ -50,8 +50,8 @@ impl ChecksumSupport {
                 chosen,
                 reads,
             },
-            // A bucket with object locks requires a checksum even then. It refuses an upload without one, and the next
-            // form is tried.
+            // Even with this setting, a bucket with object locks requires a checksum. It refuses an upload without one,
+            // and Laneway tries the next form.
             RequestChecksums::WhenRequired => Self {
                 bodies: RequestForms::new(
                     "uploads without a checksum",

@@ -155,8 +155,8 @@ impl Store {
         self.plain_get(&Get { version, size: Some(meta.size), ..get }).await
     }
 
-    /// Handles a range of an empty object. Stores refuse it, because there is no byte 0, but the caller means the whole
-    /// object.
+    /// Handles a range of an empty object. Stores refuse such a range, because there is no byte 0, but the caller means
+    /// the whole object.
     async fn empty(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let whole = Get { range: None, sink: None, ..get.clone() };
         let meta = self.head(get.id, get.version).await?;

@@ -38,7 +38,7 @@ class FaultMatrixTest {
   private static final Duration STALL_TIMEOUT = Duration.ofMillis(700);
 
   /**
-   * Laneway repeats a request that the server didn't accept at once, up to ten times. It repeats other requests a few
+   * If the server didn't accept a request, Laneway repeats it at once, up to ten times. It repeats other requests a few
    * times.
    */
   private static final int ATTEMPTS_MAX = 30;
@@ -48,7 +48,7 @@ class FaultMatrixTest {
   /**
    * The cells of a fault, which share a store. The fault hits the first request of each cell, or all of them.
    *
-   * @param turn the number of requests by which the choice of cells is shifted
+   * @param turn if it is odd, the row has the other half of the requests
    */
   private record Row(Fault fault, String scheme, boolean isOnce, boolean isTls, int turn) {
     /**

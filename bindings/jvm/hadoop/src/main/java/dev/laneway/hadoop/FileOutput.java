@@ -124,7 +124,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     }
     checkFilesystem();
     if (failure != null) {
-      throw new PathIOException(path.toString(), "takes no more, because a write has failed", failure);
+      throw new PathIOException(path.toString(), "accepts no more bytes, because a write has failed", failure);
     }
     try {
       take(bytes, at, length);

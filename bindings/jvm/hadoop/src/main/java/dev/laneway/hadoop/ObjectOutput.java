@@ -69,7 +69,7 @@ final class ObjectOutput extends FileOutput {
     try {
       out.complete();
     } catch (InterruptedIOException stop) {
-      throw (IOException) new InterruptedIOException(path() + " was given up at its end. " + left()).initCause(stop);
+      throw (IOException) new InterruptedIOException(path() + ": closing was interrupted. " + left()).initCause(stop);
     } catch (IOException failed) {
       if (Failures.isConflict(failed)) {
         IOException exists = new FileAlreadyExistsException(path() + " exists, or isn't in the requested state");

@@ -289,7 +289,8 @@ mod tests {
         assert_eq!(answer.len(), ANSWER);
     }
 
-    /// Two seconds of bytes, less the burst. tokio's timer may add a millisecond.
+    /// Checks that the transfer took two seconds, less the time that the burst saves. tokio's timer may add a
+    /// millisecond.
     fn assert_at_rate(took: Duration) {
         assert!((1.99..2.02).contains(&took.as_secs_f64()), "{took:?}");
     }

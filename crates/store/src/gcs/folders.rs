@@ -226,7 +226,7 @@ fn operation(exchange: &Exchange<'_, Gcs>, sent: &ExchangeResponse) -> Result<Lo
         .map_err(|e| exchange.nonsense(sent, format!("the answer isn't an operation: {e}")))
 }
 
-/// Turns an error into a refusal if the store has answered that it doesn't make the rename. The objects can then be moved
+/// Turns an error into a refusal if the store has answered that it refuses the rename. The objects can then be moved
 /// one by one. If the store can't be reached, or the bucket doesn't exist, returns the error.
 fn refused(error: Error) -> Result<FolderRename, Error> {
     let is_answer = error.status().is_some_and(|status| status.is_client_error()) || error.is_unsupported();

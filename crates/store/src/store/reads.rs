@@ -79,8 +79,8 @@ impl Store {
     /// doesn't list the parts. S3 lists parts only if they have checksums.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; `Permission`, because the request
-    /// needs a separate permission.
+    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; `Permission` if the caller lacks
+    /// the separate permission that this request needs.
     pub async fn part_lens(
         &self,
         id: &ObjectId,
@@ -110,7 +110,7 @@ impl Store {
     /// Returns the permissions that an object's access control list grants.
     ///
     /// # Errors
-    /// `NotFound`; `Permission`, because the request needs a separate permission.
+    /// `NotFound`; `Permission` if the caller lacks the separate permission that this request needs.
     pub async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
         self.dialect.access_list(id).await
     }

@@ -36,7 +36,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Makes the warning that a job skips a path that its search has found.
+    /// Makes the warning about a path that a job's search found and that the job skips.
     pub(crate) fn left_out(path: &Path, why: &str) -> Self {
         Self { target: path.display().to_string(), message: format!("skipped: {why}") }
     }

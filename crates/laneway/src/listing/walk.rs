@@ -254,7 +254,7 @@ impl Walker {
                 }
             }
             // If this many directories are open, read deeper directories later. A walk in the order of names
-            // can't put them off.
+            // can't read them later.
             let is_deep =
                 open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != WalkOrder::Names;
             let Some((directory, entries)) = open.last_mut() else {

@@ -1,8 +1,8 @@
 //! Maps the names of sources to the names of their copies at a destination.
 //!
 //! A destination counts as a folder if it names a whole bucket, ends in a slash, or is a local path whose
-//! last component is `.` or `..`. There is one exception: an existing local folder also counts as a folder,
-//! unless the source is a single tree (`-r`).
+//! last component is `.` or `..`. An existing local folder also counts as a folder, unless the source is a
+//! single tree (`-r`).
 
 use std::path::{Component, Path};
 

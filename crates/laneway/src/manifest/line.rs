@@ -27,7 +27,7 @@ pub(crate) struct ManifestSubject {
     /// `copy`, `move`, `remove`, `sync`, or `run`.
     job: String,
     /// The sources. Local paths are absolute, because a relative path means other files in another folder.
-    /// For a run, this is its working folder.
+    /// For a run, the only source is its working folder.
     sources: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,

@@ -32,7 +32,7 @@ pub(crate) use stretch::{End, EntryKind, StretchId};
 
 /// The maximum number of concurrent page requests of one listing. From a store that is 20 ms away and takes
 /// 16 ms for a page, 50 pages arrive in 3 or 4 rounds of requests. More concurrent requests would only take
-/// connections that objects need.
+/// connections that transfers of objects need.
 pub(crate) const AT_ONCE_MAX: usize = 16;
 /// If even the fastest page took longer than this, Laneway requests the next pages by their tokens instead of
 /// by the last key. With tokens, MinIO copies the rest of the listing on the server, once for each stretch.
@@ -349,8 +349,8 @@ impl Keyspace {
     }
 
     /// Returns a limit for the pages that all stretches hold together. The stretch at this index may request
-    /// a page only while all stretches hold fewer. For stretches that are read later the limit is lower, so
-    /// the stretch that is read first always has room.
+    /// a page only while all stretches together hold fewer pages. For stretches that are read later the
+    /// limit is lower, so the stretch that is read first always has room.
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {

@@ -118,8 +118,8 @@ fn go_on(
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
     let mut certain = settled(certain, subject.size, Claim::range);
-    // Ignore claims of an earlier boot that overlap claims of the current boot. The current boot has
-    // overwritten their bytes.
+    // Ignore claims of an earlier boot that overlap claims of the current boot. Laneway has overwritten
+    // their bytes in the current boot.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
     let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {

@@ -39,7 +39,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     this.isOver = isOver;
   }
 
-  /** Takes bytes. When it returns, all of them are sent or buffered. */
+  /** Takes bytes. When this method returns, all these bytes are sent or buffered. */
   abstract void take(byte[] bytes, int at, int length) throws IOException;
 
   /** Completes the file before this method returns. */

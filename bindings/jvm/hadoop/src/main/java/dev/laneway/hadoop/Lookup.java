@@ -108,8 +108,8 @@ final class Lookup {
   }
 
   /**
-   * Returns the status of a directory, with the time of its marker if that was seen. Otherwise it has the current time,
-   * as with S3A, so that cleaners of old directories spare those of unknown age.
+   * Returns the status of a directory, with the time of its marker if this time is known. Otherwise the status has the
+   * current time, as with S3A, so that programs that remove old directories keep those of unknown age.
    */
   ObjectStatus directory(Path path, Optional<Instant> modified) {
     return ObjectStatus.directory(path, modified.orElseGet(Instant::now).toEpochMilli(), owner);

@@ -130,7 +130,8 @@ final class Renaming {
       try {
         Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE.ifAbsent()));
       } catch (IOException failed) {
-        // The store doesn't report which condition failed: the source's version, or that the destination doesn't exist.
+        // The store doesn't report which of the two conditions failed: that the source still has this version, or that
+        // the destination doesn't exist.
         if (Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
           throw (IOException)
               new FileAlreadyExistsException(bucket.url() + to + " was created by another writer").initCause(failed);

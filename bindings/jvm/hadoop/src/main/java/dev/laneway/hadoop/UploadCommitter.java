@@ -108,8 +108,8 @@ public class UploadCommitter extends FileOutputCommitter {
   }
 
   /**
-   * Completes all files. If Spark overwrites partitions dynamically, then removes the older files of each partition
-   * that gets a new file.
+   * Completes all files. If Spark overwrites partitions dynamically, this method then removes the older files of each
+   * partition that gets a new file.
    */
   @Override
   public void commitJob(JobContext context) throws IOException {

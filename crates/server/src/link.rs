@@ -76,7 +76,8 @@ mod tests {
     /// The bytes that a server writes at a time: a TLS record.
     const WRITE: &[u8] = &[0; 16 << 10];
 
-    /// A connection's sender: its start, the bytes to send, and the most bytes that the receiver hasn't taken yet.
+    /// A connection's sender: its start, the bytes to send, and the maximum number of bytes that the receiver hasn't
+    /// taken yet.
     #[derive(Clone, Copy)]
     struct Sender {
         begins: Duration,

@@ -162,8 +162,8 @@ impl Server {
         )
     }
 
-    /// Returns the ids of a bucket's unfinished uploads in both dialects, each with its received bytes. A session that
-    /// is receiving bytes now is left out.
+    /// Returns the ids of a bucket's unfinished uploads in both dialects, each with the number of received bytes. A
+    /// session that is receiving bytes now is left out.
     pub fn uploads_open(&self, bucket: &str) -> Vec<(String, u64)> {
         let parts = self.shared.gcs.objects.uploads.of(bucket);
         let parts = parts.iter().map(|upload| (upload.id.clone(), upload.size()));

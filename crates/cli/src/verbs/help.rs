@@ -48,7 +48,13 @@ impl Help {
 
 /// Print the manual
 ///
-/// Pipe it to man: `laneway man cp | man -l -`. --dir writes all pages to a folder such as ~/.local/share/man/man1.
+/// To read the page of a verb, pipe it to man:
+///
+/// laneway man cp | man -l -
+///
+/// To install all pages, write them to a folder of man:
+///
+/// laneway man --dir ~/.local/share/man/man1
 #[derive(Args, Debug)]
 pub(crate) struct Man {
     /// Verb to describe, instead of the whole program

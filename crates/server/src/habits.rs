@@ -41,7 +41,7 @@ pub struct Habits {
     /// [R2](https://developers.cloudflare.com/r2/objects/multipart-objects/#limitations)
     pub equal_parts: bool,
     /// If true, a completed multipart upload can be completed again with the same parts, and gets the same answer. So a
-    /// client that lost the first answer can retry.
+    /// client that didn't get the first answer can retry.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html)
     pub completes_again: bool,
     /// From this size in bytes on, the GCS dialect sends objects with `Content-Encoding: gzip` in chunks without

@@ -48,13 +48,7 @@ impl Help {
 
 /// Print the manual
 ///
-/// To read the page of a verb, pipe it to man:
-///
-/// laneway man cp | man -l -
-///
-/// To install all pages, write them to a folder of man:
-///
-/// laneway man --dir ~/.local/share/man/man1
+/// The page is in the format of the program man. Pipe the page to man to read it, or install all pages with --dir.
 #[derive(Args, Debug)]
 pub(crate) struct Man {
     /// Verb to describe, instead of the whole program

@@ -22,8 +22,8 @@ use rate::RequestRate;
 /// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Two 503 answers without a reason for one object within this time are a throttle. A single such answer is a transient failure, which is
-/// normal with S3.
+/// Two 503 answers for one object within this time, both without a reason, count as a throttle. A single such answer is a transient
+/// failure, which is normal with S3.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// If this many objects of a key are throttled within [`TOGETHER`], the whole key is limited. A store that limits single objects (GCS
@@ -44,8 +44,8 @@ const WAIT_MAX: Duration = Duration::from_millis(250);
 /// The resolution of timers.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// The requests that the rate permits in this time can also be sent later. So a timer that is late by up to this time doesn't lower the
-/// rate.
+/// If a timer is late by at most this time, the requests that the rate permitted meanwhile are still sent. So such a timer doesn't lower
+/// the rate.
 const LATENESS: Duration = Duration::from_millis(20);
 
 /// After the rate is reduced, requests pause for as long as this many requests take at the new rate. The server's token bucket is empty

@@ -160,7 +160,7 @@ impl Error {
         Self::own(self.kind(), target, self.to_string())
     }
 
-    /// Sets the number of attempts: the maximum over the item's requests.
+    /// Sets the largest number of attempts that one of the item's requests took.
     pub(crate) fn after(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self

@@ -159,8 +159,8 @@ impl Stream for Listing {
     }
 }
 
-/// Returns how many bytes at the start of each key a filter ignores: the prefix, or the folders that a
-/// pattern names without wildcards.
+/// Returns the number of bytes at the start of each key that a filter ignores: the prefix, or the folders
+/// that a pattern names without wildcards.
 fn top_len(at: &Location) -> usize {
     match at {
         Location::Object { key, .. } => match Pattern::parse(key) {

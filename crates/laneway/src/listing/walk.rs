@@ -110,8 +110,8 @@ struct Directory {
     above: Option<Arc<AncestorChain>>,
 }
 
-/// The ids (device and inode) of the directories above a directory. By these ids, the walk detects a link
-/// that leads back up. The ids are kept only if the walk follows links.
+/// The ids (device and inode) of the directories above a directory. With these ids, the walk detects a
+/// link that leads back up. The ids are kept only if the walk follows links.
 struct AncestorChain {
     id: (u64, u64),
     above: Option<Arc<AncestorChain>>,

@@ -49,7 +49,7 @@ pub(crate) fn name_of_key<'a>(bucket: &'a str, key: &'a str) -> &'a str {
     }
 }
 
-/// Returns the prefix that is put before each name in a tree to make its key at the destination. `base` is
+/// Returns the prefix that Laneway puts before each name in a tree, to make the key of the copy. `base` is
 /// the destination's key, or empty for a local destination.
 pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> String {
     let mut prefix = base.to_owned();

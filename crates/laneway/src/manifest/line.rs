@@ -347,7 +347,7 @@ pub(super) fn read_command(line: &[u8]) -> Option<Command> {
     serde_json::from_slice(line).ok().filter(|command: &Command| command.kind == "command")
 }
 
-/// Rounds to the microsecond. Further digits would only be noise of the conversion.
+/// Rounds to the microsecond. Further digits would only be noise from the conversion.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }

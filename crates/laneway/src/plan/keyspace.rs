@@ -58,8 +58,8 @@ const PAGES_MIN: u64 = 2;
 /// The base-2 logarithm of a number of pages. Stretches with at most this many pages are cut evenly. Larger
 /// stretches are cut in growing steps, because a page's keys say little about keys far away.
 const EVEN_PAGES_LOG2: f64 = 5.0;
-/// The base-2 logarithm of a number of pages. If the first key behind a cut is fewer pages than this away
-/// from the cut, Laneway assumes that the stretch before the cut has keys up to its end.
+/// The base-2 logarithm of a number of pages. If fewer pages than this lie between a cut and the first key
+/// behind it, Laneway assumes that the stretch before the cut has keys up to its end.
 const NEAR_PAGES_LOG2: f64 = 1.0;
 /// Laneway keeps every n-th key of a page as a mark, where n is this number. The marks show how dense the
 /// keys are.

@@ -721,7 +721,7 @@ impl<'a> PageWalk<'a> {
         Ok(())
     }
 
-    /// Returns whether the page has room for a further entry. If it has none, ends the page after the last entry.
+    /// Returns whether the page has room for a further entry. If the page is full, ends it after its last entry.
     fn has_room(&mut self, key: &str) -> bool {
         self.is_full = self.page.objects.len() + self.page.prefixes.len() == self.max;
         match self.is_full {

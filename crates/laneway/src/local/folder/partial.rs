@@ -38,7 +38,7 @@ impl PartialNames {
     pub(super) fn of(name: &OsStr, url: &str) -> Self {
         let mut hash = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
         hash.update(url.as_bytes());
-        // URLs and names contain no NUL, so no two pairs give the same bytes.
+        // URLs and names contain no NUL, so different pairs of URL and name give different bytes.
         hash.update(b"\0");
         hash.update(name.as_bytes());
         let hash = format!("{:016x}", hash.finalize());

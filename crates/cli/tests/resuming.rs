@@ -1,4 +1,4 @@
-//! Large downloads and uploads that are killed, and the next run of the same command; jobs with `--manifest`.
+//! Large downloads and uploads that are killed and then continued by the same command. Jobs with `--manifest`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -285,7 +285,7 @@ fn part(env: &Env<'_>, memory: &JByteBuffer<'_>, at: jint, length: jint) -> Resu
     Ok((unsafe { start.add(at) }, len))
 }
 
-/// Copies as many bytes as fit to a part of a direct buffer. Returns their number.
+/// Copies bytes to a part of a direct buffer, as many as fit there. Returns their number.
 fn copied(env: &Env<'_>, bytes: &[u8], memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<jint> {
     let (start, len) = part(env, memory, at, length)?;
     let count = bytes.len().min(len);

@@ -43,7 +43,7 @@ struct Times {
 }
 
 impl Times {
-    /// Returns the durations for `make soak`, or those of a few minutes.
+    /// Returns the durations for `make soak`, or shorter ones for a test of a few minutes.
     fn of(minutes: Option<u64>) -> Self {
         let seconds = Duration::from_secs;
         match minutes {

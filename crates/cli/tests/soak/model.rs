@@ -105,8 +105,8 @@ impl Model {
         }
     }
 
-    /// Checks the number of objects below a prefix, and the sum of their sizes. Each must lie between the least and the most
-    /// that are possible.
+    /// Checks the number of objects below a prefix, and the sum of their sizes. Each must lie between the smallest and
+    /// the largest possible value.
     #[track_caller]
     pub(crate) fn allows_sums(&self, what: &str, prefix: &str, objects: u64, bytes: u64) {
         let (mut least, mut most) = ((0, 0), (0, 0));

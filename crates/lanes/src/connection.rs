@@ -16,7 +16,7 @@ use crate::{Protocol, Request, Route};
 pub(crate) const RESTED: Duration = Duration::from_millis(500);
 
 /// An open connection. The driver calls [`ask`](Self::ask) to send a request, and [`receive`](Self::receive) to read the body of its
-/// answer. Methods for features that a protocol may lack have a default.
+/// answer. Some protocols lack a feature, so the feature's methods have a default.
 pub(crate) trait ClientConnection: Send + Sized + 'static {
     /// The protocol of the connection.
     const PROTOCOL: Protocol;

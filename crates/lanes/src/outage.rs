@@ -1,7 +1,7 @@
 //! The outage of an origin: a time in which it answers none of our requests.
 //!
 //! Servers restart, networks change, and a front end answers 502 until its back ends are up. Such a failure concerns all requests to the
-//! origin. So the outage's length is measured per origin, and all its calls end together if it lasts too long.
+//! origin. So the length of an outage is measured per origin. If it lasts too long, all calls to the origin end together.
 
 use std::time::{Duration, Instant};
 

@@ -105,8 +105,8 @@ fn heights(tracks: &[usize]) -> Vec<i32> {
     [4, 3, 2].map(at).into_iter().find(|rows| rows.iter().sum::<i32>() <= HEIGHT_MAX).unwrap_or_else(|| at(1))
 }
 
-/// Puts overlapping requests on separate tracks. Above 28 tracks, which a reader could no longer tell apart, requests
-/// share tracks.
+/// Puts overlapping requests on separate tracks. There are at most 28 tracks, because a reader couldn't tell more of
+/// them apart. Further requests share tracks.
 fn tracks<'a>(sorted: &[&'a Span]) -> Vec<Vec<&'a Span>> {
     const TRACKS_MAX: usize = 28;
     let mut tracks: Vec<Vec<&Span>> = Vec::new();

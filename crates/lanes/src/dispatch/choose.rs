@@ -70,7 +70,8 @@ fn exclusive(
     let most = if is_known {
         usual.max(documented.min(demand.so_far / rules.attempts_min))
     } else {
-        // The protocol isn't known yet. The number is kept low, because a server that turns out to use HTTP/2 needs fewer lanes.
+        // The protocol isn't known yet. The number of lanes is kept low, because the server may turn out to use HTTP/2, and then needs
+        // fewer lanes.
         rules.attempts_min
     };
     best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))

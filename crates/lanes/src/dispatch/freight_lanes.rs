@@ -1,10 +1,10 @@
 //! Finds the number of freight lanes of an origin. Freight lanes carry bulk (requests above 1 MiB). The search begins with one lane, or a
 //! few, and adds lanes if they raise goodput.
 //!
-//! On a path without packet loss, one stream uses the full rate, and a second one only overflows the queue. More streams help if something
-//! else limits each of them. The cause can be a server that limits each connection, a small window, or a sender that slows down after each
-//! lost packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the path is the limit. If not,
-//! lanes are added, and they stay if goodput rises.
+//! On a path without packet loss, one stream uses the full rate, and a second stream only overflows the queue. More streams help if
+//! something other than the path limits each stream. The cause can be a server that limits each connection, a small window, or a sender
+//! that slows down after each lost packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the
+//! path is the limit. If not, lanes are added, and they stay if goodput rises.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

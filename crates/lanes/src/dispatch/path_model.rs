@@ -156,7 +156,7 @@ impl Throughput {
         self.bulk
     }
 
-    /// Records that bulk has caused a queue on the path, which shows that the path is full.
+    /// Records that bulk has caused a queue on the path. Such a queue shows that the path is full.
     pub(super) fn filled(&mut self) {
         if self.cannot_be_read {
             return;

@@ -123,9 +123,9 @@ rules! {
     /// value 16, and 42 with the value 32.
     attempts_min: usize = 16, not 1, 32;
 
-    /// The maximum number of bytes of small attempts in flight while the path's rate is unknown. Thirty new connections can send about
-    /// this many bytes in four round trips. In the simulated network with half of this value, objects of 32 to 512 KiB came a tenth later
-    /// over 20 to 120 ms. With twice the value they came later on slow links.
+    /// The maximum number of bytes of small attempts in flight while the path's rate is unknown. Thirty new connections can send about this
+    /// many bytes in four round trips. In the simulated network with half of this value, objects of 32 to 512 KiB took a tenth longer at
+    /// round trips of 20 to 120 ms. With twice the value, they took longer on slow links.
     first_burst: f64 = (8 * MIB) as f64, not (4 * MIB) as f64, (32 * MIB) as f64;
 
     /// The first burst is also limited to the bytes that a path of this rate (5 Gbit/s) carries in a round trip. A nearby server needs no
@@ -189,7 +189,7 @@ rules! {
     /// On a [far](Self::far) path that isn't full, downloaded bulk doesn't yield for this many round trips. The time begins when bulk comes
     /// while small requests wait. If bulk came first, the time begins when the waiting small requests will be done within it. The senders
     /// of bulk need about as many round trips to reach their rate. At 200 ms and 1 Gbit/s, bulk whose windows were limited meanwhile needed
-    /// six seconds. At 120 ms and 200 Mbit/s, small objects came a seventh later.
+    /// six seconds. This rule has a cost: at 120 ms and 200 Mbit/s, small objects took a seventh longer.
     ramp: u32 = 12, not 0, 1000;
 
     /// For this time after the last small request, more small requests are expected.

@@ -83,7 +83,7 @@ final class Native {
   /** Returns the progress of a job. */
   static native byte[] progress(long job);
 
-  /** Cancels a job: it begins nothing more, abandons running transfers, and cleans up. */
+  /** Cancels a job: it begins no more items, abandons running transfers, and cleans up. */
   static native void cancelJob(long job);
 
   static native byte[] counters(long client);

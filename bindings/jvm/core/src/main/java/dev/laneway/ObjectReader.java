@@ -89,7 +89,7 @@ public final class ObjectReader implements SeekableByteChannel {
 
   /**
    * Does the same as {@link #readAt}. The buffer belongs to the call until the future is done. The buffer's position
-   * has moved by then. Cancelling the future returns once nothing writes to the buffer any more.
+   * has moved by then. {@code cancel} waits until nothing writes to the buffer any more.
    */
   public CompletableFuture<Integer> readAtAsync(long position, ByteBuffer into) {
     Call<Integer> call;

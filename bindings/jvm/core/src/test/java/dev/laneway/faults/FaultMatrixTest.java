@@ -18,9 +18,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Tests the library with the faults of the embedded store. Each fault hits each operation in either dialect, once or
- * always, blocking or as a future. The operation must end in exact success or a failure of the right kind, after a
- * bounded number of attempts, and leave nothing behind.
+ * Tests the library with the faults of the embedded store. In each dialect, each fault hits each operation, either once
+ * or always. The operation is a blocking call or a future. It must end with exactly the right result or with a failure
+ * of the right kind, after a bounded number of attempts, and leave nothing behind.
  */
 class FaultMatrixTest {
   /** Rows spend most of their time in pauses. */

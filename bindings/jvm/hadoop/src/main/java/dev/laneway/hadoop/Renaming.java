@@ -60,8 +60,8 @@ final class Renaming {
   /**
    * Renames a file or a directory.
    *
-   * <p>If the destination is a directory, the source moves into it under its own name. But a source that is a directory
-   * replaces an empty destination. The directory that contained the source stays, even if it is now empty.
+   * <p>If the destination is a directory, the source moves into it under its own name. But if the source is a directory
+   * too, it replaces an empty destination. The directory that contained the source stays, even if it is now empty.
    *
    * <p>Returns false for the root, for a directory that would move into itself, and if a directory that isn't empty
    * already has the new name.

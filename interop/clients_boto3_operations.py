@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from checks import MIB, check, finish
 
 PAGE = Path(__file__).resolve().parent.parent / "crates/server/OPERATIONS.md"
-# Older names of operations, with the request of the newer one.
+# Older names of operations, each with the newer operation that sends the same request.
 OLDER = {
     "GetBucketLifecycle": "GetBucketLifecycleConfiguration",
     "GetBucketNotification": "GetBucketNotificationConfiguration",
@@ -70,7 +70,7 @@ def refused(call, *codes):
 
 
 def page():
-    """Returns what the page says of each operation of S3."""
+    """Returns what the page says about each operation of S3."""
     section = PAGE.read_text(encoding="utf-8").split("## Amazon S3")[1].split("\n## ")[0]
     return dict(re.findall(r"^\| (\w+) \| `[^|]+ \| (\w+) \|$", section, re.MULTILINE))
 

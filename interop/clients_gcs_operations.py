@@ -59,7 +59,7 @@ def lacks(name, call, word):
 
 
 def settings():
-    """Settings of a bucket are kept and answered."""
+    """Checks that the server keeps and returns the settings of a bucket."""
     bucket = client.bucket(f"set-{unique}")
     bucket.storage_class = "NEARLINE"
     bucket.labels = {"team": "data"}
@@ -184,7 +184,7 @@ def holds(bucket):
 
 
 def deletions():
-    """A bucket with soft deletion gives deleted objects back."""
+    """Checks that a bucket with soft deletion can restore deleted objects."""
     bucket = client.create_bucket(f"soft-{unique}")
     ok("without a policy no deleted objects are listed", raises(exceptions.BadRequest, lambda: deleted(bucket)))
     bucket.soft_delete_policy.retention_duration_seconds = 604800
@@ -208,7 +208,7 @@ def deleted(bucket):
 
 
 def folders():
-    """A bucket with a hierarchical namespace is made. The library has no calls on folders."""
+    """Creates a bucket with a hierarchical namespace. The library has no calls for folders."""
     bucket = client.bucket(f"folders-{unique}")
     bucket.hierarchical_namespace_enabled = True
     bucket.iam_configuration.uniform_bucket_level_access_enabled = True

@@ -217,7 +217,7 @@ def filled(value, places):
 
 
 def lay_out(case, home):
-    """Writes a case's files. Returns the environment variables that point to them."""
+    """Writes the files of a case, and returns the environment variables that point to these files."""
     files = {".aws/config": case.get("config"), ".aws/credentials": case.get("credentials"),
              "adc.json": case.get("adc"), ".config/gcloud/application_default_credentials.json": case.get("gcloud"),
              **case.get("files", {})}

@@ -68,7 +68,8 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }
 
-/// Makes cargo run this script again when a file changes. Skips a missing file, because cargo would run the script at every build.
+/// Makes cargo run this script again when a file changes. Skips a missing file, for which cargo would run the script at
+/// every build.
 fn watch(path: &Path) {
     if path.exists() {
         println!("cargo:rerun-if-changed={}", path.display());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the verbs of the `laneway` program against googleapis/storage-testbench, with each fault of its Retry Test API.
 
-A cell is a verb with one kind of request that the verb sends and one fault that befalls this request. The script asks the
+A cell combines a verb, one kind of request that the verb sends, and one fault that hits this request. The script asks the
 testbench for the fault, and passes the header x-retry-test-id to the program, which sends it with each request. A cell passes
 if the program succeeds, the objects, files and output are right, and the testbench has used up the fault.
 
@@ -65,7 +65,7 @@ SESSION = [
     ["return-503-after-8192K", "return-408-after-16384K"],
     ["return-503-after-17408K"],
     ["return-broken-stream-final-chunk-after-10B"],
-    # After the stall the first chunk passes, so that the next fault befalls the second one.
+    # After the stall the first chunk passes, so that the next fault hits the second chunk.
     ["stall-for-1s-after-0K", "return-503"],
     ["stall-for-1s-after-0K", "return-reset-connection"],
     ["stall-for-1s-after-0K", "return-broken-stream"],
@@ -73,7 +73,7 @@ SESSION = [
 # The session is lost, so the upload begins again.
 LOST = [["return-404-after-8192K"], ["return-410-after-17408K"]]
 FAULTS = {"always": ALWAYS, "answer": ANSWER, "content": CONTENT, "upload": UPLOAD, "session": SESSION, "lost": LOST}
-# Why a request of the other groups can't suffer the faults of a group.
+# The reasons why other requests can't meet the faults of a group.
 REASONS = {
     "answer": "the testbench answers this request without a body, so no body can break or stall",
     "content": "the testbench breaks a body after so many bytes only if it is the content of an object of that size",
@@ -81,7 +81,7 @@ REASONS = {
     "session": "the testbench has this fault only for the chunks of an upload session",
     "lost": "the testbench has this fault only for the chunks of an upload session",
 }
-# The same for upload sessions, and for one whose content can't be read twice.
+# The same for upload sessions. "lost" is for a session whose content can't be read twice.
 SESSION_REASONS = {
     "answer": "while this fault waits for a body, the testbench answers 200 instead of 308; the last chunk has its own cell",
     "lost": "what the lost session held can't be read from standard input again",
@@ -92,7 +92,7 @@ VERBS = []
 
 
 def verb(name, **requests):
-    """Registers a verb. Each keyword is a kind of request that it sends, with the groups of faults that the request can suffer."""
+    """Registers a verb. Each keyword is a kind of request that it sends, with the groups of faults that can hit the request."""
 
     def register(function):
         VERBS.append(Verb(name, function, {globals()[kind.upper()]: ["always", *groups] for kind, groups in requests.items()}))
@@ -102,7 +102,7 @@ def verb(name, **requests):
 
 
 class Wrong(Exception):
-    """A cell's outcome isn't the expected one."""
+    """The error for a cell whose outcome is not the expected one."""
 
 
 class Testbench:
@@ -112,7 +112,7 @@ class Testbench:
     def ask(self, method, path, body=None, kind="application/json"):
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Content-Type": kind}, method=method)
-        # The testbench closes some connections when a fault befell another one.
+        # When a fault hits one connection, the testbench also closes some others.
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.read()
 
@@ -475,7 +475,7 @@ def mv_down(cell):
 
 @verb("mv within", get=["answer"], copy=["answer"], delete=[])
 def mv_within(cell):
-    # The testbench makes a move of a copy and a removal, so it injects the faults of both.
+    # The testbench carries out a move as a copy and a removal, so it injects the faults of both.
     cell.make_bucket()
     cell.put(k=SMALL)
     cell.laneway("mv", cell.url("k"), cell.url("moved"))
@@ -717,7 +717,7 @@ def started(checkout, python, log):
             with contextlib.suppress(OSError):
                 bench.ask("GET", "/")
                 break
-            # Nothing tells when the testbench listens.
+            # The testbench doesn't report when it is ready, so try again until it answers.
             time.sleep(0.1)
         else:
             sys.exit(f"the testbench did not start: {Path(log).read_text()}")

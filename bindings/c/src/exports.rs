@@ -36,7 +36,7 @@ extern "C" fn laneway_buffer() -> *mut Buffer {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_free(buffer: *mut Buffer) {
     if !buffer.is_null() {
-        // SAFETY: the buffer came from a box, by the caller's promise.
+        // SAFETY: the caller guarantees that the buffer came from this library, which made it from a box.
         drop(unsafe { Box::from_raw(buffer) });
     }
 }
@@ -46,7 +46,7 @@ unsafe extern "C" fn laneway_free(buffer: *mut Buffer) {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_number(buffer: *mut Buffer, number: u64) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller guarantees what `# Safety` requires.
     unsafe { &mut *buffer }.0.number(number);
 }
 
@@ -55,7 +55,7 @@ unsafe extern "C" fn laneway_number(buffer: *mut Buffer, number: u64) {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_flag(buffer: *mut Buffer, flag: c_int) {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller guarantees what `# Safety` requires.
     unsafe { &mut *buffer }.0.flag(flag != 0);
 }
 
@@ -64,7 +64,7 @@ unsafe extern "C" fn laneway_flag(buffer: *mut Buffer, flag: c_int) {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
-    // SAFETY: by the caller's promise, for both.
+    // SAFETY: the caller guarantees what `# Safety` requires, for both pointers.
     unsafe { (*buffer).0.text(&CStr::from_ptr(text).to_string_lossy()) };
 }
 
@@ -75,7 +75,7 @@ unsafe extern "C" fn laneway_text(buffer: *mut Buffer, text: *const c_char) {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_bytes(buffer: *const Buffer, length: *mut usize) -> *const u8 {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller guarantees what `# Safety` requires.
     let bytes = unsafe { &*buffer }.0.bytes();
     // SAFETY: the caller passes a valid pointer for the length.
     unsafe { *length = bytes.len() };
@@ -90,7 +90,7 @@ unsafe extern "C" fn laneway_bytes(buffer: *const Buffer, length: *mut usize) ->
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u64 {
-    // SAFETY: by the caller's promise, for both.
+    // SAFETY: the caller guarantees what `# Safety` requires, for both pointers.
     let (pairs, url) = unsafe { (&(*pairs).0, CStr::from_ptr(url).to_string_lossy()) };
     let open = || -> Result<u64, Failure> {
         let settings = value::of_texts(Unpacked::new(pairs.bytes()).pairs()?, settings::kind_of)?;
@@ -106,7 +106,7 @@ unsafe extern "C" fn laneway_open(pairs: *const Buffer, url: *const c_char) -> u
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn laneway_job(bucket: u64, request: *const Buffer) -> u64 {
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller guarantees what `# Safety` requires.
     let request = unsafe { &*request }.0.bytes();
     let begin = || verbs::job(handles::bucket(bucket)?.client(), &mut Unpacked::new(request));
     begin().unwrap_or(0)
@@ -129,14 +129,14 @@ unsafe extern "C" fn laneway_call(
     length: usize,
 ) -> *mut Buffer {
     let Some(events) = log::listener(listener) else { return ptr::null_mut() };
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller guarantees what `# Safety` requires.
     let arguments = unsafe { &*arguments }.0.bytes();
     let ending = PendingAnswer::new(&events, of);
     let memory = match memory.is_null() {
         true => Memory::None,
-        // SAFETY: by the caller's promise. This function returns only after it has received the event that reports the
-        // end of the call, and the caller's memory stays valid until this function returns. So the memory outlives the
-        // call.
+        // SAFETY: the caller guarantees what `# Safety` requires. This function returns only after it has received the
+        // event that reports the end of the call, and the caller's memory stays valid until this function returns. So
+        // the memory outlives the call.
         false => Memory::Lent(unsafe { LentMemory::new(memory, length, &ending) }),
     };
     let work = verbs::work(verb, of, arguments, memory, &ending);

@@ -13,7 +13,8 @@ use crate::packed::Packed;
 use crate::threads::{Mutex, PoisonError};
 
 /// The answer to a call, which is sent as an event when the last owner drops this value. The call's task is an owner,
-/// and so is memory that is lent to the call. So the caller learns of the end only when its memory is no longer used.
+/// and so is memory that is lent to the call. So the caller learns that the call has ended only when the call no longer
+/// uses this memory.
 pub struct PendingAnswer {
     events: Arc<Events>,
     call: u64,

@@ -55,7 +55,7 @@ impl Events {
         events
     }
 
-    /// Makes the current call of [`take`](Self::take) return, or else the next one.
+    /// Makes the running call of [`take`](Self::take) return, or the next call if none is running.
     pub fn wake(&self) {
         self.queue.waker().wake();
     }

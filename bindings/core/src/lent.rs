@@ -32,8 +32,8 @@ impl Memory {
     }
 }
 
-/// Memory of the host. Until the host receives the end of the call, it keeps the memory in place and passes it to no
-/// other call. This value owns a share of the call's `PendingAnswer`, so the host receives the end only after this value is
+/// Memory of the host. Until the event of the call's end, the host keeps the memory in place and passes it to no other
+/// call. This value is one of the owners of the call's `PendingAnswer`, so this event comes only after this value is
 /// dropped.
 pub struct LentMemory {
     start: *mut u8,

@@ -1,5 +1,5 @@
 //! Keeps the language interfaces aligned. Each interface has all verbs, options and settings of the library, or this
-//! file gives the reason for each missing name. When the name is added, its entry must be removed.
+//! file gives the reason for each missing name. If you add a missing name, remove its entry here.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use laneway_bindings_core::verbs::VERBS;
 
 type Names = BTreeSet<String>;
 
-/// A name that one side lacks, and the reason.
+/// The names that one side lacks, each with the reason.
 type Lacks = &'static [(&'static str, &'static str)];
 
 const PROGRAM: &str = "only the program has it so far: no user of a binding has asked for it";
@@ -38,7 +38,7 @@ const OPTIONS_OF_THE_TABLE: Lacks =
 const SETTINGS_OF_THE_LIBRARY: Lacks = &[
     ("access_key", "`access_key_id`, `secret_access_key` and `session_token` make it"),
     ("checksum_algorithm", PROGRAM),
-    ("credential_provider", "a callable, which no table holds"),
+    ("credential_provider", "a callable, which can't be an entry of the table"),
     ("dialect", "a store written in Rust"),
     ("engine", "one engine serves a process"),
     ("epoch", "for the program's records"),
@@ -63,7 +63,7 @@ const SETTINGS_OF_THE_TABLE: Lacks = &[
     ("variables", "`from_variables`"),
 ];
 
-/// Settings that Python lacks.
+/// Settings that the Python package doesn't have.
 const SETTINGS_OF_PYTHON: Lacks = &[
     ("assume_role", "a profile's `role_arn` does it, and no user has asked for more"),
     ("environment", "a client always begins with the environment"),
@@ -71,17 +71,17 @@ const SETTINGS_OF_PYTHON: Lacks = &[
     ("service_account_file", "the variable that `application_credentials` sets names the file"),
 ];
 
-/// Options and settings that the JVM lacks.
+/// Options and settings that the Java classes don't have under the names in the tables.
 const OPTIONS_OF_JAVA: Lacks = &[("attributes", "`PutOptions` has them"), ("tags", "`PutOptions` has them")];
 const SETTINGS_OF_JAVA: Lacks = &[
-    ("bearer_token", "`credentialProvider` hands out tokens with their ends"),
+    ("bearer_token", "`credentialProvider` returns tokens with their expiry times"),
     ("project", "no verb lists buckets"),
 ];
 
 /// The name of a verb in a language, or the reason why it is missing.
 type InFace = Result<&'static str, &'static str>;
 
-/// Verbs of the library's `Bucket`: in the library, in Python and in Java.
+/// Verbs of the library's `Bucket`: the name in the library, and then the names in Python and in Java.
 const VERBS_OF_BUCKETS: &[(&str, InFace, InFace)] = &[
     ("begin_multipart", Err("a writer or `put` cuts parts by itself"), Ok("beginMultipart")),
     ("copy", Ok("copy"), Ok("copy")),

@@ -111,8 +111,8 @@ fn redirected(request: &Request<Buffer>, status: StatusCode, location: &str) -> 
     Some(next)
 }
 
-/// Converts an error. It is marked as temporary if another attempt may help, and OpenDAL's `RetryLayer` then decides
-/// about a retry.
+/// Converts an error. If another attempt may help, the result is marked as temporary, and OpenDAL's `RetryLayer` decides
+/// whether to retry.
 fn error(error: LanesError) -> Error {
     let is_transient = error.is_transient();
     let message = if error.is_unsent() {

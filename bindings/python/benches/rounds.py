@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 Reading = Callable[[], Callable[[], object]]
-"""A function that prepares a measurement, and returns the function to time. If the timed function returns a function, that one is called
-afterwards to check the result. The preparation and the check are not timed."""
+"""A function that prepares a measurement, and returns the function to time. If the timed function returns a function in turn, the
+benchmark calls this function afterwards to check the result. The preparation and the check are not timed."""
 
 
 def connections_opened() -> int:
@@ -43,8 +43,9 @@ def measured(reading: Reading, results: multiprocessing.Queue) -> None:
 def in_turns(
     measure: Callable[..., None], arguments: Mapping[str, tuple[Any, ...]], rounds: int, method: str
 ) -> dict[str, list[Any]]:
-    """Calls `measure` `rounds` times for each name, each time in a new process that `method` starts. It gets the name's arguments and a
-    queue for its result. The names take turns. Returns the results of each name, without those of processes that failed."""
+    """Calls `measure` `rounds` times for each name, each time in a new process that `method` starts. The arguments of `measure` are those
+    of the name, and a queue for its result. The names take turns. Returns the results of each name, without those of processes that
+    failed."""
     context = multiprocessing.get_context(method)
     found: dict[str, list[Any]] = {name: [] for name in arguments}
     for _ in range(rounds):
@@ -68,8 +69,8 @@ def show(name: str, values: list[float], unit: str, digits: int) -> None:
 
 
 def compare(title: str, readings: Mapping[str, Reading], rounds: int) -> None:
-    """Runs each reading `rounds` times. Prints a line for each: seconds (median, minimum, maximum), CPU seconds, opened connections, and
-    peak memory of the process."""
+    """Runs each reading `rounds` times. Prints a line for each reading: seconds (median, minimum, maximum), CPU seconds, opened
+    connections, and peak memory of the process."""
     rows = in_turns(measured, {name: (reading,) for name, reading in readings.items()}, rounds, "fork")
     print(f"{title}\n{'':18} {'median s':>9} {'min':>9} {'max':>9} {'CPU s':>7} {'conns':>6} {'MiB':>6}")
     for name, row in rows.items():

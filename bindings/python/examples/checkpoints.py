@@ -2,8 +2,9 @@
 
     python checkpoints.py s3://lake/run-7/           # or gs://
 
-The script saves and loads a small model in both ways. `torch.save` and `torch.load` need no code of their own: a file of Laneway is
-enough. `CheckpointWriter` and `CheckpointReader` are for `torch.distributed.checkpoint`, where each process of a group writes its part.
+The script saves and loads a small model in both ways. `torch.save` and `torch.load` accept a file that Laneway opened.
+`CheckpointWriter` and `CheckpointReader` are for `torch.distributed.checkpoint`, where each process of a group writes
+its part.
 """
 
 import argparse
@@ -29,7 +30,8 @@ def save(state: Any, store: laneway.ObjectStore, key: str) -> None:
 
 def load(store: laneway.ObjectStore, key: str) -> Any:
     """Does what `torch.load` does. It first reads the whole object, so that Laneway can compare its checksum. On Linux, it
-    reads into a file in memory, and this memory becomes the tensors'. Elsewhere, the tensors take as much memory again."""
+    reads into a file in memory, and the tensors use this memory. On other systems, the tensors are copied, which takes
+    the same memory twice."""
     result = store.get(key)
     if sys.platform != "linux":
         return torch.load(ContentFile(result.bytes()), weights_only=True)

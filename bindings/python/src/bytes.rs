@@ -30,7 +30,7 @@ impl Bytes {
         }
     }
 
-    /// Returns `bytes`, so that `isinstance` says that this is `bytes`. Many libraries accept no other buffers.
+    /// Returns `bytes`, so that `isinstance(x, bytes)` is true. Many libraries accept no other buffers.
     /// `type()` still returns `Bytes`.
     #[getter]
     fn __class__<'py>(&self, py: Python<'py>) -> Bound<'py, PyType> {

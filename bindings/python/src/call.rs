@@ -19,7 +19,8 @@ use crate::{error, kept, log};
 /// A waiting thread checks for signals, such as Ctrl-C, at this interval. A user doesn't notice such a short delay.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// The result of a call. A thread that holds the interpreter's lock runs it to make the Python object.
+/// The result of a call, as a function that makes the Python object. It runs on a thread that holds the interpreter's
+/// lock.
 type CallResult = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 /// A call of the library, and the conversion of its result.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 /// The name of the only bucket.
 const BUCKET: &str = "local";
 
-/// The objects of a `MemoryStore` or `LocalStore`. Stores below it and jobs share them.
+/// The objects of a `MemoryStore` or `LocalStore`. The stores of its folders, and jobs, share these objects.
 #[pyclass(frozen, module = "laneway")]
 pub(crate) struct LocalObjects(pub(crate) Arc<dyn Dialect>);
 

@@ -1,4 +1,4 @@
-//! Objects as files. They have those methods of Python's own files that make sense for objects.
+//! Objects as files. They have the methods of Python's own files, as far as these make sense for objects.
 
 /// Adds the methods of Python's files that objects don't support. They raise `io.UnsupportedOperation`.
 macro_rules! refused {

@@ -83,8 +83,8 @@ impl JobHandle {
         let line = turns::line(&self.job, py)?;
         let happened = async move {
             let Some(mut job) = line.turn().await else { return Ok(JobEvents::default()) };
-            // In a forked child, `next_events` returns `None`, because the job runs in the parent. Report the job as
-            // ended.
+            // In a forked child, `next_events` returns `None`, because the job runs in the parent. The child reports
+            // the job as ended.
             let ended = || JobEvents { summary: Some(Summary::default()), ..JobEvents::default() };
             Ok(next_events(&mut job).await.unwrap_or_else(ended))
         };

@@ -1,7 +1,8 @@
 //! Python objects that the engine's threads own and may drop.
 //!
 //! Releasing a Python object needs the interpreter's lock. The engine's threads must not wait for this lock. So they
-//! put the object on a list (`PILE`). The next call that holds the lock releases all objects on it.
+//! put the object on a list (`PILE`). The next call from Python holds the lock, and releases all objects on this
+//! list.
 
 #![expect(unsafe_code, reason = "`drop` moves the object out of the value")]
 
@@ -32,7 +33,7 @@ impl Drop for DroppableObject {
     }
 }
 
-/// Releases the objects on the pile.
+/// Releases all objects on the list.
 pub(crate) fn release(_py: Python<'_>) {
     drop(PILE.take());
 }

@@ -59,7 +59,7 @@ pub(crate) fn attend(py: Python<'_>, now: bool) {
     if PROCESS.swap(process::id(), Ordering::Relaxed) != process::id() {
         let spawned = thread::Builder::new().name("laneway-logging".into()).spawn(hand_on);
         if let Ok(thread) = spawned {
-            // There is one handle for each process. It is never freed, because another thread may be using it just now.
+            // There is one handle for each process. A handle is never freed, because another thread may be using it.
             THREAD.store(Box::into_raw(Box::new(thread.thread().clone())), Ordering::Release);
         }
     }

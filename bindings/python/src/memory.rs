@@ -17,7 +17,7 @@ const BURST_MIN: usize = 500;
 const REST: Duration = Duration::from_secs(1);
 
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
-/// The peak number of concurrent calls since the last time without calls.
+/// The peak number of concurrent calls since there were last no calls.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// The task that returns memory after the last burst.
 static AFTERWARDS: Mutex<Option<Spawned>> = Mutex::new(None);
@@ -46,8 +46,8 @@ impl Drop for CallCounter {
             }
             drop(client);
         };
-        // This fails if another thread does the same, or if the engine has ended. In both cases the memory
-        // stays allocated, which does no harm.
+        // This fails if another thread starts the task at the same time, or if the engine has ended. In both
+        // cases the memory stays allocated, which does no harm.
         if let (Ok(mut afterwards), Ok(spawned)) = (AFTERWARDS.try_lock(), self.0.spawn(rest)) {
             *afterwards = Some(spawned);
         }

@@ -1,4 +1,4 @@
-"""Starts the program's `serve` for each test run. Tests reach this store in both dialects."""
+"""Starts a store (`laneway serve`) for each test run. Tests reach this store in both dialects."""
 
 import asyncio
 import os

@@ -119,7 +119,7 @@ def test_columns_of_the_next_file_are_fetched_within_the_window():
     assert columns.begin(frozenset({"c2"}), 3 * MIB) == [[place.chunk(group, 2)] for group in range(3)]
     assert columns.begin(frozenset({"c2", "c5"}), 3 * MIB) == [[place.chunk(group, 5)] for group in range(3)]
     assert columns.begin(frozenset({"c2", "c5"}), 8 * MIB) == [[place.chunk(3, 2), place.chunk(3, 5)]]
-    # The reader finds the fetched columns, and fetching continues after them.
+    # The reader finds the fetched columns, and Laneway goes on to fetch the columns after them.
     read = [place.chunk(group, column) for group in range(2) for column in (2, 5)]
     fetched = [chunk for asked in read for chunks in columns.read(asked) for chunk in chunks]
     assert fetched == [place.chunk(group, column) for group in range(4, 12) for column in (2, 5)]

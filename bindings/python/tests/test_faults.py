@@ -1,5 +1,5 @@
 """Tests the package with the faults of the embedded store. Each fault hits each operation in either dialect, once
-or always, blocking or awaited. The operation must end in exact success or the right exception, after a bounded
+or always, blocking or awaited. The operation must succeed exactly or raise the right exception, after a bounded
 number of requests, and leave nothing behind."""
 
 from multiprocessing import get_context

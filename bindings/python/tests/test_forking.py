@@ -1,4 +1,4 @@
-"""Processes that are forked, spawned or started by a fork server: each has its own engine, and none hangs."""
+"""Processes that are forked, spawned or started by a fork server: each has its own engine, and no process hangs."""
 
 import multiprocessing
 import os

@@ -256,9 +256,9 @@ def test_block_sizes_and_cache_timeouts_reach_fsspec():
 
 
 def test_buckets_are_neither_made_nor_removed_in_silence(fs):
-    with pytest.raises(NotImplementedError, match="makes no buckets"):
+    with pytest.raises(NotImplementedError, match="can't create buckets"):
         fs.mkdir("no-such-bucket")
-    with pytest.raises(NotImplementedError, match="makes no buckets"):
+    with pytest.raises(NotImplementedError, match="can't create buckets"):
         fs.makedirs("no-such-bucket", exist_ok=True)
     with pytest.raises(FileExistsError):
         fs.mkdir("lake")
@@ -475,7 +475,7 @@ def test_footers_of_other_files_are_looked_through_outside_of_the_lock(fs, folde
     opened = []
 
     def begin(ahead, room):
-        # If this thread held the lock, the other thread would wait for it.
+        # If this thread held the lock, the other thread would have to wait, and the test would fail.
         with ThreadPoolExecutor(1) as other:
             opened.append(other.submit(lambda: fs.openings._lock.acquire(timeout=60) and fs.openings._lock.release() is None).result())
         return 0
@@ -495,12 +495,12 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder, clock)
 
     before = requests(fs)
     assert contents(names) == names
-    # Each file takes one request, whether it was opened ahead or not.
+    # Each file takes one request, even if it was opened ahead.
     assert requests(fs) - before == len(names)
     store, key = fs._at(folder)
 
     # If this filesystem writes a file that was opened ahead, it opens the file again. If it removes such a
-    # file, the file is missing.
+    # file, opening the file fails.
     assert fs.find(folder) == names and contents(names[:3]) == names[:3]
     fs.pipe_file(names[3], b"written")
     assert contents([names[3]]) == ["written"]
@@ -523,7 +523,7 @@ def test_files_are_opened_ahead_in_the_order_of_their_listing(fs, folder, clock)
     assert [len(content) for content in contents(names[:2])] == [100_000] * 2
     opened = [fs.open(name) for name in names[:3]]
     store.put(f"{key}/2.parquet", bytes(200_000))
-    # The reader hasn't got any byte of the third file yet, so the filesystem opens it again.
+    # The reader has no bytes of the third file yet, so the filesystem opens this file again.
     assert opened[2].read() == bytes(200_000)
 
 

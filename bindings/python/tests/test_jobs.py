@@ -12,7 +12,7 @@ import laneway
 import pytest
 from laneway.exceptions import in_python
 
-# Timeouts in seconds, each used by only one store, so that this store has its own connections.
+# Timeouts in seconds. Each store gets another timeout, so it has its own connections.
 _TIMEOUTS = itertools.count(1000)
 
 
@@ -211,7 +211,7 @@ def test_no_message_names_an_option_that_python_lacks():
     assert named == UNREACHED
 
 
-# Modules whose messages bindings never show, or whose words begin with dashes for another reason.
+# Modules whose messages bindings never show, or that contain words with dashes that aren't options.
 UNSEEN = {"cases", "address", "directory", "arn"}
 # Options of other programs, and options for features that this package doesn't have, such as manifests.
 UNREACHED = {

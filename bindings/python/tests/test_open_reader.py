@@ -35,7 +35,7 @@ def test_large_buffers_are_filled_from_any_offset(store):
     content = random.Random(1).randbytes(24 << 20)
     store.put("k", content)
     with store.open_reader("k", footer=1000) as file:
-        # A header and what follows it, a gap, and a jump back. The last read reaches beyond the end.
+        # Read a header and the bytes after it, skip a gap, and jump back. The last read reaches beyond the end.
         for at, size in [(0, 30), (30, 9 << 20), (10 << 20, 5 << 20), (7, 4 << 20), (20 << 20, 8 << 20)]:
             file.seek(at)
             buffer = bytearray(size)

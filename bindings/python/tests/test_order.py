@@ -8,7 +8,7 @@ from laneway.fsspec._order import AGE_MAX_S, AHEAD_FIRST, AHEAD_MAX, LOOK_MAX, O
 
 
 def listings(*keys):
-    """Returns the listings that are known after a bucket with these keys was listed."""
+    """Returns the listings that are cached after a listing of a bucket with these keys."""
     metas = [{"path": key, "size": 1, "last_modified": None, "e_tag": "x", "version": None} for key in keys]
     return tree("lake", (file("lake", meta) for meta in metas))
 

@@ -1,4 +1,4 @@
-"""Stubs have every name, and type checkers accept the package and a program that uses it."""
+"""The stubs declare every name, and type checkers accept the package and a program that uses it."""
 
 import ast
 import importlib.util

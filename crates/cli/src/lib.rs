@@ -51,8 +51,8 @@ fn usage(line: &[OsString], error: clap::Error) -> Exit {
     if error.use_stderr() {
         let text = arguments::explained(line, error);
         complain(&text);
-        // With `--json`, the error is also printed as a record. Look for the option among the arguments, because the
-        // command line couldn't be parsed.
+        // With `--json`, print the error as a record too. The command line couldn't be parsed, so search its words for
+        // this option.
         if line.iter().any(|argument| argument == "--json") {
             let message = text.lines().next().unwrap_or_default();
             let record = ErrorRecord::new(locations::only_url(line), message, ErrorKind::Usage.name());

@@ -260,7 +260,7 @@ fn a_metadata_service_that_begins_no_session_is_explained() {
     let held = Mutex::new(held);
     let silent = Scripted::serve(move |asked: &Asked| {
         assert_eq!((asked.method.as_str(), asked.target.as_str()), ("PUT", "/latest/api/token"));
-        // Wait until the program has said that it waits.
+        // Wait until the program has printed that it waits for credentials.
         let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
         answer(403, &[], "")
     });

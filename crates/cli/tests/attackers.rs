@@ -129,7 +129,7 @@ fn a_head_that_is_continued_without_end() {
     let sent = peer.flood(&frame(CONTINUATION, 0, 1, &more), SENT_MAX);
     assert!(sent < SENT_MAX, "the server accepts {sent} bytes of one header block");
     store.holds();
-    // Empty frames, which a limit on bytes doesn't count.
+    // Send empty frames, which a limit on bytes doesn't stop.
     let mut peer = store.attack_h2(&[]);
     assert!(peer.send(&frame(HEADERS, END_STREAM, 1, &request("GET", "/bkt/small"))));
     let sent = peer.flood(&frame(CONTINUATION, 0, 1, &[]), SENT_MAX);
@@ -192,7 +192,7 @@ fn answers_that_nobody_reads() {
         let store = Store::start(options);
         let mut attackers = Vec::new();
         for _ in 0..4 {
-            // The largest possible window, and a client that reads nothing.
+            // The client announces the largest possible window, and reads nothing.
             let mut peer = store.attack_h2(&[(4, 0x7fff_ffff)]);
             assert!(peer.send(&window_update(0, 0x7fff_0000)));
             let asked: Vec<u8> = (0..100).flat_map(|n| get(2 * n + 1, "/bkt/large")).collect();
@@ -247,7 +247,7 @@ fn documents_that_are_large_and_never_end() {
             batch.extend(frame(HEADERS, END_HEADERS, 2 * stream + 1, &head));
         }
         let mut is_open = peer.send(&batch);
-        // 64 MiB on each connection, if the server accepts them.
+        // Send 64 MiB on each connection, if the server accepts them.
         for _ in 0..50 {
             let chunks = (0..100).flat_map(|stream| frame(DATA, 0, 2 * stream + 1, chunk.as_bytes()));
             is_open = is_open && peer.send(&chunks.collect::<Vec<u8>>()) && peer.drain();

@@ -27,7 +27,7 @@ fn entries(folder: &Path) -> Vec<String> {
 
 /// A command, its exit status, and a text that a line of stderr contains. With status 0 the text may be on stdout as well.
 ///
-/// These exist beforehand: `f`, `tree/a`, `tree/b`, `empty/`, `lines` (a command for `run` with an option that all commands have)
+/// These exist beforehand: `f`, `tree/a`, `tree/b`, `empty/`, `lines` (a line for `run` that has an option of all verbs)
 /// and `not-json`. The bucket has `k`, `p/a` and `p/b`.
 const CASES: &[(&str, i32, &str)] = &[
     // Input whose error message was poor in an earlier version.

@@ -12,7 +12,7 @@ const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 fn program(home: &Path) -> Program {
     let temporary = home.join("tmp");
     std::fs::create_dir(&temporary).expect("made");
-    // An empty path hides the tools that this machine happens to have.
+    // The `PATH` is an empty folder, so the program doesn't find the tools of this machine.
     let path = home.join("bin");
     std::fs::create_dir(&path).expect("made");
     Program::new(LANEWAY, home).with("TMPDIR", &temporary).with("PATH", &path).in_folder(home)
@@ -129,7 +129,7 @@ fn tool(home: &Path, name: &str, script: &str) {
 fn a_rival_program_that_fails_or_does_nothing_is_reported() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = program(home.path());
-    // One tool refuses, one only seems to work, and one exists but doesn't run.
+    // s5cmd fails, gcloud reports success but does nothing, and rclone exists but doesn't run.
     tool(
         home.path(),
         "s5cmd",
@@ -147,7 +147,7 @@ fn a_rival_program_that_fails_or_does_nothing_is_reported() {
     assert_eq!(found("program-s5cmd").as_deref(), Some("s5cmd ended badly: exit status 4: no such endpoint"));
     let gcloud = found("program-gcloud").expect("a failure");
     assert!(gcloud.starts_with("the store must hold 2 objects of 0 bytes; it holds 0"), "{gcloud}");
-    // The program itself has a row beside them, in both dialects.
+    // Laneway's own program has a row beside them, in both dialects.
     for (rung, group) in
         [("program-laneway-gcs", "GCS, whole programs"), ("program-laneway-s3", "S3, whole programs")]
     {
@@ -372,7 +372,7 @@ fn open(browser: &Path, home: &Path, page: &Path, width: u32, scheme: u8) -> Val
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
         .arg(format!("--window-size={},900", width.max(500)))
-        // The page's virtual time stops while anything loads, so the probe's message has arrived by then.
+        // The page's virtual time stops while anything loads, so the probe's message arrives within this budget.
         .arg("--virtual-time-budget=5000")
         .arg("--dump-dom")
         .arg(frame(home, page, width).display().to_string())

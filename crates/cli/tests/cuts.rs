@@ -1,5 +1,5 @@
 //! Networks that drop all packets for a while, as after the loss of a route. Neither end is notified, so no fault of a server can
-//! imitate it.
+//! imitate this.
 
 #![cfg(target_os = "linux")]
 
@@ -32,7 +32,7 @@ impl Wire {
             return None;
         }
         ip(&["netns", "add", &wire.client]);
-        // Fixed hardware addresses. Without a route the server answers no ARP request.
+        // Use fixed hardware addresses, because the server answers no ARP request while it has no route.
         let [server, client] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
         let peer = ["peer", "name", "wire", "address", client, "netns", &wire.client];
         let link = ["link", "add", "wire", "address", server, "netns", &wire.server, "type", "veth"];
@@ -52,7 +52,7 @@ impl Wire {
         laneway.start([&["netns", "exec", host, LANEWAY][..], arguments].concat())
     }
 
-    /// Drops the server's packets for that long. The client's packets still arrive.
+    /// Drops the server's packets for this time. The client's packets still arrive.
     fn cut_for(&self, time: Duration) {
         ip(&["-n", &self.server, "route", "delete", NET]);
         sleep(time);
@@ -95,7 +95,7 @@ fn a_network_that_is_cut_for_less_than_retry_for_fails_nothing() {
     let options = ["--anonymous", "--gcs-endpoint", &url, "--retry-for", "16s"];
     let copy = [&["cp", "-r"], &options[..], &["up", "gs://bucket"]].concat();
     let running = wire.start(&wire.client, &laneway, &copy);
-    // The folder holds the description of the bucket, and then that of the first object.
+    // The folder first gets a file that describes the bucket, and then a file that describes the first object.
     assert!(changes.wait_while_runs(&running, || fs::read_dir(&bucket).expect("read").count() > 1));
     // The kernel retransmits unacknowledged data after about 6, 13 and 25 s, and a socket's SYN after 3, 7 and 15 s.
     wire.cut_for(Duration::from_secs(14));

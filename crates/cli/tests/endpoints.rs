@@ -413,7 +413,7 @@ fn a_server_that_speaks_only_tls_1_0_or_1_1_is_refused_with_that_cause() {
             }
         });
         refused(folder.path(), &format!("https://127.0.0.1:{port}"), &ca, &["neither TLS 1.2 nor 1.3"]);
-        // Two dialects, each through program and library.
+        // Program and library each tried both dialects once.
         assert_eq!(accepted.load(SeqCst), 4, "it was tried again");
     }
 }

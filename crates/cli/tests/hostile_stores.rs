@@ -16,7 +16,7 @@ const LANEWAY: &str = env!("CARGO_BIN_EXE_laneway");
 /// because a short-lived program may end before it can be measured.
 const MEMORY_MAX: u64 = 256 << 20;
 
-/// The bytes of a flood. A program that keeps them all exceeds its memory.
+/// The number of bytes in a flood. A program that keeps them all exceeds its memory limit.
 const FLOOD: usize = 48 << 20;
 
 /// The program in a home folder, and a file to transfer.

@@ -47,7 +47,7 @@ fn a_server_that_answers_again_is_told_of_before_any_body_has_come() {
     // From now on the server begins each answer, but never ends it.
     endpoint.server().set_faults(Faults::parse(["stall@64KiB"]).expect("a rule"));
     let asked = endpoint.server().counters().requests;
-    // The program has given up the first such answer by then.
+    // When two more requests have come, the program has given up the first of these answers.
     assert!(endpoint.server().wait_until(Running::TIME_MAX, |counters| counters.requests >= asked + 2));
     running.signal("-KILL");
     let run = running.end();
@@ -102,8 +102,8 @@ fn an_outage_ends_a_job_with_one_line_and_reports_kept_bytes() {
     assert!(claimed(&out) >= 12 * MIB);
 }
 
-/// Copies 300 small objects up and down through a server that serves four connections. Returns the runs'
-/// stderr.
+/// Uploads 300 small files to a server that serves four connections at once, and downloads them again. Returns
+/// the runs' stderr.
 fn copy_by_four(reset_surplus: bool) -> (Endpoint, String) {
     let config = Config { served_connections: Some(4), reset_surplus, ..Config::default() };
     let endpoint = Endpoint::start_with(Wire::Plain, config);

@@ -145,7 +145,8 @@ fn where_there_is_no_terminal_nothing_is_asked() {
     assert_eq!(endpoint.server().store().keys("bucket"), ["p", "pq"]);
 }
 
-/// Runs `rm -r` on a terminal, types the answer after the question, and returns the question. An empty answer expects no question.
+/// Runs `rm -r` on a terminal, types the answer after the question, and returns the question. If the answer is empty, no question is
+/// expected.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(endpoint: &Endpoint, answer: &str, status: i32) -> String {
     use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! Large downloads and uploads that are killed, and the next run of the same command; jobs with `--manifest`.
+//! Large downloads and uploads that are killed and then continued by the same command. Jobs with `--manifest`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 /// buffer too much.
 const SLACK: u64 = 4 * MIB;
 
-/// Waits until the folder's journals claim this many bytes. Returns false if the program ended first.
+/// Waits until the folder's journals record this many bytes. Returns false if the program ended first.
 fn wait_for_claims(running: &Running, changes: &Changes, folder: &Path, bytes: u64) -> bool {
     changes.wait_while_runs(running, || claimed(folder) >= bytes)
 }
@@ -123,8 +123,8 @@ fn an_interrupted_tree_is_completed_in_the_same_folder() {
         endpoint.server().store().put("bucket", "tree/d/big", &bytes).expect("stored");
         endpoint.server().store().put("bucket", "tree/small", b"x").expect("stored");
         let out = endpoint.folder().join("new");
-        // Partial files of an object that is gone by the next run. Others are in the tree's own folder, as an earlier version
-        // of the program left them.
+        // The test leaves partial files of an object that doesn't exist at the next run. It leaves others in the tree's own
+        // folder, as an earlier version of the program did.
         let left = ["new/tree/d", "new/d"].map(|folder| endpoint.folder().join(folder));
         for folder in &left {
             fs::create_dir_all(folder).expect("made");
@@ -156,7 +156,7 @@ fn an_interrupted_tree_is_completed_in_the_same_folder() {
 const PART: u64 = 16 << 20;
 const PARTS: u64 = 5;
 const SIZE: u64 = (PARTS - 1) * PART + 12_345;
-/// Upper bound on the bytes that cross the network beside the parts.
+/// Upper bound on the bytes that cross the network in addition to the parts.
 const UPLOAD_SLACK: u64 = 64 << 10;
 
 /// A method of sending a large file in parts.

@@ -408,7 +408,8 @@ fn asked_with_and_without_logs(scheme: &str) -> Vec<Command> {
     lines.into_iter().flat_map(both).collect()
 }
 
-/// Returns the commands that run against only one behaviour of the servers per source. The next source runs them against another behaviour.
+/// Returns the commands that each source runs against only one behaviour of the servers. The next source runs them against another
+/// behaviour.
 fn asked_with_logs(scheme: &str) -> Vec<Command> {
     let lines = [
         "sync --json --delete --manifest synced-up tree STORE://bucket/",
@@ -518,7 +519,7 @@ fn every_command_is_asked_of_every_source_and_in_every_mood() {
     assert_eq!(in_moods.len(), commands * MOODS.len());
 }
 
-/// Four threads, so that other tests can run.
+/// Uses only four threads, so that other tests can run at the same time.
 #[test]
 fn no_source_of_credentials_shows_in_anything_that_is_written() {
     let moods = all_moods().into_iter().enumerate();

@@ -93,7 +93,7 @@ fn a_killed_store_keeps_what_it_acknowledged_and_no_halves() {
     }
 }
 
-/// Begins to put an object of `bkt`. Returns the connection when the store reads the object's bytes.
+/// Begins to put an object into the bucket `bkt`. Returns the connection once the store waits for the object's bytes.
 fn begin_put(url: &str, key: usize, len: usize) -> TcpStream {
     let address = url.strip_prefix("http://").expect("no TLS");
     let mut connection = TcpStream::connect(address).expect("a connection");

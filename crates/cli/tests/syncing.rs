@@ -152,7 +152,7 @@ fn filters_apply_in_command_line_order_to_every_verb() {
     let listed =
         laneway.run(["ls", "-r", "s3://bucket/sync", "--include=*.jpg", "--max-size", "5"]).succeeds();
     assert_eq!(listed.lines(), ["s3://bucket/sync/a.jpg"]);
-    // Now down, and from store to store.
+    // The same filters apply to a download, and to a copy from store to store.
     laneway.run(["cp", "-r", "s3://bucket/sync", "back/", "--exclude", "d/"]).succeeds();
     assert_eq!(count(&endpoint.folder().join("back/sync")), 2);
     laneway.run(["cp", "-r", "s3://bucket/sync", "gs://bucket/two", "--include", "*.txt"]).succeeds();
@@ -251,7 +251,7 @@ fn a_file_that_changes_while_it_is_read_is_told_and_no_object() {
         }
         endpoint.server().set_faults(Faults::default());
         let run = running.end().exits(1);
-        // A part read after the truncation finds the file shorter.
+        // If Laneway reads a part after the truncation, it finds that the file is shorter.
         let said = [
             "changed while it was read, so nothing was written to the destination",
             "became shorter while it was read",

@@ -1,5 +1,5 @@
-//! Hundreds of read-modify-writes, as commits to a lakehouse table make them. Each one reads an object, changes it, and
-//! writes it back on the condition that no other client has changed it.
+//! Hundreds of read-modify-writes, like those of commits to a lakehouse table. Each one reads an object, changes it,
+//! and writes it back on the condition that no other client has changed it.
 
 mod laneway;
 mod rivals;

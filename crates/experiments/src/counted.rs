@@ -1,5 +1,5 @@
-//! The result of experiments that report how long many operations took, and how many requests and connections they
-//! needed.
+//! The result of experiments with many operations: the time of all operations together, and the number of requests and
+//! connections.
 
 use serde::{Deserialize, Serialize};
 

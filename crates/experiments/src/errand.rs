@@ -18,7 +18,7 @@ use crate::site::Site;
 use crate::usage::Meter;
 use crate::{Error, Failure, Usage, clean, commit, ladder, list, mixed, ranges, slices};
 
-/// The place where runs are executed.
+/// The process in which runs are executed: this one, or a new one for each run.
 #[derive(Clone, Debug, Default)]
 pub enum Workers {
     /// In this process. A run's resource usage can't be separated from that of the rest of the process.

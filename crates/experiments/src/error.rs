@@ -26,7 +26,7 @@ pub enum Error {
     /// A CA file, or the platform's certificates, can't be used.
     #[error("{what} can't be used")]
     Certificates {
-        /// The words for the certificates in the message: `CA file PATH`, or `the platform's certificates`.
+        /// The message's name for the certificates: `CA file PATH`, or `the platform's certificates`.
         what: String,
         /// The cause.
         #[source]

@@ -117,7 +117,7 @@ mod tests {
 
     const BUCKET: &str = "ladder";
 
-    /// A server that records its requests, and work for a rung.
+    /// A server that records its requests, and the files that a method uploads to it.
     struct Stage {
         server: Server,
         runtime: Runtime,
@@ -181,7 +181,7 @@ mod tests {
         stage.wait(single::upload(&stage.work)).unwrap();
         stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
         assert_eq!(stage.server.store().keys(BUCKET), ["p/u/y"]);
-        // A rung that failed at its first request leaves nothing to remove.
+        // A method that failed at its first request leaves nothing to remove.
         stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
     }
 }

@@ -2,8 +2,8 @@
 //! of connections. There are three courses: downloads over HTTP/1.1, downloads over HTTP/2, and uploads.
 //!
 //! Each course over a link is a [`mixed`] experiment, sized so that the link carries it in some seconds. Each figure is
-//! also given as a multiple of the link's floor, which is the shortest possible time. It consists of three round trips,
-//! and of the bytes at the link's rate with the smallest objects first.
+//! also given as a multiple of the link's floor, which is the shortest possible time. This time is three round trips,
+//! plus the time that the link needs for the bytes if the smallest objects come first.
 
 mod link;
 
@@ -25,9 +25,10 @@ const SMALL: (f64, f64) = (60.0, 200.0);
 const LARGE: usize = 4;
 /// The link needs at least this many seconds for all large objects together.
 const LARGE_S: f64 = 1.5;
-/// The link also needs at least this many round trips for them. With fewer, the result would only measure slow start.
+/// The link also needs at least this many round trips for all large objects. With fewer round trips, the result would
+/// only measure slow start.
 const LARGE_ROUND_TRIPS: f64 = 25.0;
-/// The smallest large object in bytes. A transfer manager downloads a smaller one in a single range.
+/// The minimum size of a large object in bytes. A transfer manager downloads a smaller object in a single range.
 const LARGE_BYTES_MIN: f64 = (8 << 20) as f64;
 
 /// The links, and the number of runs.

@@ -31,7 +31,7 @@ pub struct Plan {
     pub objects: usize,
     /// Runs of each method. The methods take turns.
     pub runs: Repeats,
-    /// True if installed programs take part, which requires the embedded store.
+    /// True if installed programs take part. They require the embedded store.
     pub programs: bool,
     /// The store. An embedded store is measured with GCS's API and with S3's.
     pub target: Target,

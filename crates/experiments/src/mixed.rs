@@ -1,8 +1,8 @@
 //! Small objects that are moved at the same time as large ones.
 //!
 //! In the first such measurement, the median small object took 15 s, because large ones held every connection of an SDK's pool. There are
-//! two cases. In the first, a client requests all small and large objects at once. In the second, small objects are requested at random
-//! times while large ones are moved. Their latencies are compared with those of the same requests on an idle link.
+//! two cases. In the first case, a client requests all small and large objects at once. In the second case, small objects are requested at
+//! random times while large ones are moved. Their latencies are compared with those of the same requests on an idle link.
 
 mod client;
 mod laneway;
@@ -62,8 +62,8 @@ const fn rung(method: Mover, name: &'static str, description: &'static str) -> R
 pub(crate) struct Errand {
     mover: Mover,
     puts: bool,
-    /// Large objects, which are all requested at once. With arrivals, each is moved again and again until the small
-    /// objects are done.
+    /// Large objects, which are all requested at once. If small objects arrive at random times, each large object is
+    /// moved again and again until they are done.
     large: Vec<Object>,
     small: Vec<Object>,
     /// The time of each small object's request, in seconds from the start. If it is empty, all are requested at once.
@@ -181,7 +181,8 @@ fn climb(
         }
         Ok::<_, Error>(result)
     };
-    // The completion time of each object is read from the downloaded files. For uploads by a program it is unknown.
+    // The completion time of each object is read from the downloaded files. For uploads by a program, this time is unknown, so programs
+    // take part only in downloads.
     let programs = stage.programs(plan.programs && !plan.puts);
     let rungs = with_programs(own, Chore::Copy, &programs);
     let together = turns(&rungs, plan.runs, tell, |way, _| {

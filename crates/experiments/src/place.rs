@@ -50,7 +50,7 @@ impl Imitated {
     /// TCP with TCP's timestamps.
     pub(crate) const SEGMENT: u32 = 1448;
 
-    /// The default link, such as one to a neighbouring region. Two cores can send several times its rate, including TLS
+    /// The default link, like that to a neighbouring region. Two cores can send several times its rate, including TLS
     /// on both ends, so the processor doesn't limit a run.
     pub const USUAL: Self = Self {
         rtt: Duration::from_millis(20),
@@ -75,8 +75,8 @@ pub struct Remote {
     pub provider: Provider,
     /// The store's base URL.
     pub endpoint: String,
-    /// The bucket. With `None` (GCS only), the experiment creates one, and removes it at the end unless it existed
-    /// before.
+    /// The bucket. With `None` (GCS only), the experiment uses a bucket with a fixed name. If the bucket doesn't exist,
+    /// the experiment creates it, and removes it at the end.
     pub bucket: Option<String>,
     /// The prefix in the bucket, or empty for its root.
     pub prefix: String,

@@ -25,7 +25,7 @@ pub(crate) enum Program {
     Aws,
     Gcloud,
     Laneway(Provider),
-    /// A Python library, called by a script such as its users write.
+    /// A Python library. A script calls it, like the scripts of the library's users.
     Obstore,
     Rclone,
     S5cmd,

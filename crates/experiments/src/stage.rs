@@ -30,7 +30,7 @@ const STOCKED_AT_ONCE: u64 = 64 << 20;
 pub(crate) const PARTED_FROM: u64 = 5 << 20;
 /// Time limit for the link to become idle again.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
-/// The link counts as idle if a round trip exceeds one and a half times the normal one by at most this time.
+/// The link counts as idle if a round trip takes at most one and a half times the normal time plus this.
 const JITTER: Duration = Duration::from_millis(5);
 
 /// An object that must be in the store before a run begins.
@@ -61,8 +61,8 @@ pub(crate) struct Stage<'a> {
     workers: &'a Workers,
     stop: &'a Stop,
     bucket_is_new: bool,
-    /// Keys of objects whose upload possibly consists of several parts. If an experiment on S3 is stopped, the unfinished
-    /// multipart uploads of these keys are aborted.
+    /// Keys of objects that may be uploaded in several parts. If an experiment on S3 is stopped, the unfinished multipart uploads of these
+    /// keys are aborted.
     parted: RefCell<Vec<String>>,
 }
 

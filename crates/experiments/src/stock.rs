@@ -10,8 +10,9 @@ use crate::Failure;
 use crate::rival::{Http1, Protocol, Rival};
 use crate::site::Site;
 
-/// After a stop, requests in flight may still create objects, so the prefix is checked several times. These are the
-/// maximum number of checks, the number of consecutive checks that must find nothing, and the time between two checks.
+/// After a stop, requests in flight may still create objects, so the prefix is checked several times. The constants are
+/// the maximum number of checks, the number of consecutive checks that must find nothing, and the time between two
+/// checks.
 const LOOKS_MAX: usize = 20;
 const LOOKS_QUIET: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(150);

@@ -16,7 +16,7 @@ pub const RUNS_MIN_SHORT: usize = 9;
 /// If the slowest run of a method takes more than this many times as long as the fastest, the runs are too unsteady for
 /// a tie. Outliers aren't counted.
 pub const UNSTEADY: f64 = 1.5;
-/// The chance that the true median lies outside a [`Spread`]'s interval, once there are six runs or more.
+/// The probability that the true median lies outside a [`Spread`]'s interval, if there are at least six runs.
 const DOUBT: f64 = 0.05;
 
 /// The distribution of a measure over the runs of a method, in seconds.
@@ -61,8 +61,8 @@ impl Spread {
     }
 }
 
-/// Returns how many runs lie outside the median's interval at each end, if `runs` runs are sorted by time. A run is as
-/// likely below the true median as above it, so the number follows from the binomial distribution.
+/// Returns how many of `runs` runs are faster than the median's interval. The same number of runs is slower than it. A
+/// run is as likely below the true median as above it, so the number follows from the binomial distribution.
 fn outside(runs: usize) -> usize {
     let mut exactly = 0.5f64.powi(runs as i32);
     let (mut at_most, mut ends) = (exactly, 0);
@@ -229,7 +229,7 @@ mod tests {
             Comparison::of(&spread(&vec![0.01; runs]), &spread(&vec![0.09; runs]), 0.09).verdict
         };
         assert_eq!([3, 8, 9].map(short), [Verdict::Unclear, Verdict::Unclear, Verdict::Win]);
-        // A latency may be short if the run that it comes from is long.
+        // A short latency from a long run doesn't need more runs.
         let (ours, other) = (spread(&[0.01; 3]), spread(&[0.09; 3]));
         assert_eq!(Comparison::of(&ours, &other, SHORT_S).verdict, Verdict::Win);
     }

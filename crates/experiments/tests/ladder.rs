@@ -51,7 +51,8 @@ fn every_rung_arrives_with_the_requests_and_connections_of_its_way() {
 #[test]
 fn laneway_takes_an_embedded_store_that_is_far_for_a_far_one() {
     let far = Target::Embedded(Imitated::at(Duration::from_millis(50)));
-    // For a near server, one connection is enough for eight files. For a far one, a second saves a round trip.
+    // For a near server, one connection is enough for eight files. For a far server, a second connection
+    // saves a round trip.
     assert_eq!(counted(&climb(&Plan { runs: Repeats::times(1), files: 8, ..plan(far) }), "laneway"), (8, 2));
 }
 

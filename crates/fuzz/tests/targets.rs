@@ -1,11 +1,11 @@
-//! Every target takes its seeds, and what is drawn from them.
+//! Runs every target with its seeds, and with random mutations of them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use laneway_fuzz::{Mutation, TARGETS, Target, found_folder, of, seeds_folder};
 
-/// Inputs that are drawn for a target; a variable asks for more.
+/// The number of mutations that each target gets, unless the environment variable sets another number.
 const INPUTS: u64 = 300;
 const INPUTS_VARIABLE: &str = "LANEWAY_FUZZ_INPUTS";
 

@@ -1,4 +1,4 @@
-//! Runs the code that passes data between the engine's threads under two schedulers, which try many interleavings of
+//! Tests the code that passes data between the engine's threads. Two schedulers run it with many interleavings of the
 //! threads. The first picks the next thread at random. The second gives threads priorities that change at a few points
 //! (PCT). It finds faults that need a certain order of a few steps.
 //!

@@ -127,11 +127,11 @@ pub fn a_memory_budget() {
     assert_eq!(budget.available(), ALL);
 }
 
-/// A task that waits at a valve with a rate limit continues when the limit is lifted, however often it was set and
-/// lifted before.
+/// A task waits at a valve because of a rate limit. It continues when the limit is lifted, no matter how often the
+/// limit was set and lifted before.
 pub fn a_valve() {
     // This runtime's timers never fire, because no thread runs it. So a task that misses the opening waits for ever,
-    // which the scheduler reports as a deadlock.
+    // and the scheduler reports a deadlock.
     let timers = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("timers");
     let _timers = timers.enter();
     let valve = Arc::new(Valve::default());
@@ -158,7 +158,7 @@ pub fn a_valve() {
     turns.join().expect("it ends");
 }
 
-/// A task that waits until a hedge is wanted is notified, and each snapshot of an attempt is consistent.
+/// When a hedge is wanted, the waiting task is notified. Each snapshot of an attempt is consistent.
 pub fn a_tracker() {
     let now = Instant::now();
     let tracker = Arc::new(Tracker::new(now, Alike));
@@ -187,8 +187,8 @@ pub fn a_tracker() {
     assert!(tracker.is_hedged() && seen.is_whole && !seen.is_sinking && seen.bytes == 30, "{seen:?}");
 }
 
-/// The reader gets all bytes of a body in order. The connection never waits for ever for free space in the buffer, and
-/// the reader never waits for ever for bytes.
+/// The reader gets all bytes of a body in order. The connection doesn't wait for ever for free space in the buffer, and
+/// the reader doesn't wait for ever for bytes.
 pub fn a_body() {
     const CHUNKS: u8 = 6;
     let waiting = Arc::new(BodyBuffer::default());

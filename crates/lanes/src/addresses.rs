@@ -1,7 +1,7 @@
 //! An origin's addresses, and the order in which new connections try them.
 //!
-//! New connections take turns among all addresses that the resolver returned, so that they don't all end at one front end of the store. If
-//! an address fails or is slow, new connections avoid it for a while, unless there is no other address. The next dial then asks the
+//! New connections take turns among all addresses that the resolver returned, so that they don't all reach the same front end of the store.
+//! If an address fails or is slow, new connections avoid it for a while, unless there is no other address. The next dial then asks the
 //! resolver again.
 
 use std::net::SocketAddr;

@@ -14,8 +14,8 @@ pub fn counted<F: Future>(future: F) -> impl Future<Output = F::Output> {
     MOST.scope(Cell::new(0), future)
 }
 
-/// Returns the maximum number of attempts that a single call has taken so far inside the surrounding [`counted`]. Returns 0 outside
-/// of [`counted`].
+/// Returns the largest number of attempts of a single call so far, among the calls inside the surrounding [`counted`]. Returns 0 outside of
+/// [`counted`].
 pub fn most() -> u32 {
     MOST.try_with(Cell::get).unwrap_or(0)
 }

@@ -19,12 +19,12 @@ pub trait Call: Send + Sync {
     /// Returns the meaning of an attempt's outcome.
     fn judge(&self, outcome: &Result<Response, Error>) -> Verdict;
 
-    /// Returns the name of a group of requests. If the server answers one of them with a throttle, all of them slow down. The name usually
-    /// stands for a part of a bucket, such as a folder.
+    /// Returns the name of a group of requests. If the server throttles one request of the group, all requests of the group slow down. The
+    /// name usually stands for a part of a bucket, such as a folder.
     fn throttle_key(&self) -> &str;
 
     /// Returns a name for the object and the direction of the request, or `None` if the request isn't about a single object. If the server
-    /// throttles only this object, only its requests slow down. The name must differ from all throttle keys.
+    /// throttles only this object, only the requests for this object slow down. The name must differ from all throttle keys.
     fn throttle_object(&self) -> Option<&str> {
         None
     }
@@ -36,7 +36,7 @@ pub trait Call: Send + Sync {
     }
 
     /// Returns the group of requests that an attempt is compared with, to find out if the attempt is a straggler. `None` means that the
-    /// attempt must not be hedged. Return `Some` only if it does no harm when the server carries out the request twice.
+    /// attempt must not be hedged. Return `Some` only if the server can carry out the request twice without harm.
     fn hedged_among(&self) -> Option<Alike> {
         None
     }

@@ -56,7 +56,7 @@ impl ClientCertificate {
 }
 
 /// Returns whether a connection ended because the server refuses our client certificate, or requires one that we didn't send. With TLS 1.3,
-/// our side has already finished the handshake. So this error is returned instead of the first response.
+/// the server refuses only after our side has finished the handshake. So this error comes instead of the first response.
 pub(crate) fn is_refused(error: &io::Error) -> bool {
     use AlertDescription::{
         AccessDenied, BadCertificate, CertificateExpired, CertificateRequired, CertificateRevoked,

@@ -16,7 +16,7 @@ pub(crate) const HTTPS_VARIABLES: &[&str] = &["https_proxy", "HTTPS_PROXY", "all
 pub(crate) const HTTP_VARIABLES: &[&str] = &["http_proxy", "all_proxy", "ALL_PROXY"];
 
 /// The maximum time for opening a connection, TLS included. If an address doesn't answer, a dial tries it from seven more sockets in this
-/// time. The next dial then asks the resolver again.
+/// time. If that fails, the next dial asks the resolver again.
 pub(crate) const DIAL_MAX: Duration = Duration::from_secs(15);
 
 /// Settings of an engine. The defaults are meant to reach full speed without tuning.
@@ -52,13 +52,13 @@ pub struct LanesConfig {
     /// Calls to an origin fail once it has given no sign of life for this time. Signs of life are bytes of a body, and answers other than
     /// 408, 429, 500, 502, 503 and 504. Zero disables retries.
     pub retry_for: Duration,
-    /// If this is shorter than [`retry_for`](Self::retry_for), it is the limit for an origin that has never answered. The name, port or
-    /// proxy of such an origin is often wrong.
+    /// The limit for an origin that has never answered, if it is shorter than [`retry_for`](Self::retry_for). The name, port or proxy of
+    /// such an origin is often wrong.
     pub retry_unanswered_for: Duration,
     /// Records when each request was sent, and on which connection. `None` records nothing.
     pub trace: Option<Trace>,
-    /// The minimum time of a TCP handshake. After a shorter handshake, a dial waits for the rest of this time, and reports the whole as the
-    /// round trip. Tests use this to imitate a long path on loopback, because they can't delay the kernel's handshake. Without this
+    /// The minimum time of a TCP handshake. After a shorter handshake, a dial waits for the rest of this time, and reports the whole time
+    /// as the round trip. Tests use this to imitate a long path on loopback, because they can't delay the kernel's handshake. Without this
     /// minimum, the dispatcher would treat the server as a nearby one.
     #[doc(hidden)]
     pub tcp_handshake_min: Duration,
@@ -111,8 +111,8 @@ impl Default for LanesConfig {
             no_progress: Duration::from_secs(30),
             // A restart of a service or a machine, or a change of networks, usually ends within this time.
             retry_for: Duration::from_secs(120),
-            // This is the time of one unanswered dial. Eight refused dials, with the pauses between them, take about as long. So a mistyped
-            // name or port is reported soon.
+            // A dial without an answer fails after this time. Eight refused dials, with the pauses between them, take about as long. So a
+            // mistyped name or port is reported soon.
             retry_unanswered_for: DIAL_MAX,
             trace: None,
             tcp_handshake_min: Duration::ZERO,
@@ -121,7 +121,7 @@ impl Default for LanesConfig {
 }
 
 /// Returns the User-Agent: Laneway's version, the operating system and the architecture. It must not contain the word gzip. Our requests
-/// accept gzip, so that objects stored with gzip arrive unchanged. If the User-Agent contained the word, too, Google's servers would
+/// accept gzip, so that objects stored with gzip arrive unchanged. If the User-Agent also contained the word, Google's servers would
 /// compress their other answers (<https://cloud.google.com/storage/docs/json_api#gzip>).
 fn user_agent() -> HeaderValue {
     use std::env::consts::{ARCH, OS};

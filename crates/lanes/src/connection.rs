@@ -16,7 +16,7 @@ use crate::{Protocol, Request, Route};
 pub(crate) const RESTED: Duration = Duration::from_millis(500);
 
 /// An open connection. The driver calls [`ask`](Self::ask) to send a request, and [`receive`](Self::receive) to read the body of its
-/// answer. Methods for features that a protocol may lack have a default.
+/// answer. Some protocols lack a feature, so the feature's methods have a default.
 pub(crate) trait ClientConnection: Send + Sized + 'static {
     /// The protocol of the connection.
     const PROTOCOL: Protocol;
@@ -38,8 +38,8 @@ pub(crate) trait ClientConnection: Send + Sized + 'static {
         None
     }
 
-    /// Returns whether an idle connection still looks open. If it does, the context's task is woken when bytes arrive or the peer closes
-    /// the connection. A protocol that reports the end of its connection in another way always returns true.
+    /// Returns whether an idle connection still looks open. If so, the context's task is woken when bytes arrive or the peer closes the
+    /// connection. A protocol that reports the end of its connection in another way always returns true.
     fn is_quiet(&mut self, _cx: &mut Context<'_>) -> bool {
         true
     }
@@ -99,7 +99,7 @@ pub(crate) struct BodyEnd {
     pub(crate) is_reusable: bool,
 }
 
-/// The state of a connection after a request on it has ended. This fate also decides if new connections avoid the connection's address.
+/// The state of a connection after a request on it has ended. It also decides if new connections avoid the connection's address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionFate {
     /// The connection can take further requests.

@@ -65,7 +65,7 @@ pub(crate) struct Dialer {
     /// The `User-Agent` for requests to proxies.
     pub(crate) user_agent: HeaderValue,
     pub(crate) timeout: Duration,
-    /// The minimum time that a TCP handshake is made to take.
+    /// The minimum time of a TCP handshake. After a shorter handshake, the dial waits for the rest of this time.
     pub(crate) tcp_handshake_min: Duration,
     /// Fixed addresses of hosts, for which the resolver isn't asked.
     pub(crate) resolve: BTreeMap<String, Vec<IpAddr>>,
@@ -173,7 +173,7 @@ impl Dialer {
     ) -> Result<NegotiatedStream, Error> {
         let origin = &dial.origin;
         let progress = Arc::new(IoProgress::new(Arc::clone(&dial.traffic)));
-        // The receive window is set before the first answer, so that the server never sends more in advance than it should.
+        // The receive window is set before the first answer, so that the server never sends more bytes than the window allows.
         progress.receives(dial.role);
         let proxy = self.proxies.for_origin(origin);
         let needs_tls = [Some(origin), proxy.map(|proxy| &proxy.origin)]
@@ -395,8 +395,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs attempts. Only the attempt with the number `answered` ends, after `takes`. Returns the time until its end, and the number of
-    /// attempts.
+    /// Runs attempts. Only the attempt with the number `answered` ends, and it takes the time `takes`. Returns the time until its end, and
+    /// the number of attempts.
     async fn run(answered: u32, takes: Duration) -> (Duration, u32) {
         let (begun, made) = (tokio::time::Instant::now(), Cell::new(0));
         let attempt = || {

@@ -87,7 +87,7 @@ impl Dispatcher {
                 | DispatchEvent::DialFailed { .. }
                 | DispatchEvent::Draining { .. }
         );
-        // At the limit of connections, another origin may have waited for the lane that this event has freed.
+        // If all connections were in use, another origin may have waited for the lane that this event has freed.
         if was_full && frees {
             for origin in 0..self.origins.len() {
                 self.schedule(now, OriginId(origin));
@@ -259,7 +259,8 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            // Announced attempts can't be failed like queued ones. If they stayed, the dispatcher would dial for them again and again.
+            // Announced attempts can't be failed like queued ones, so forget them. Otherwise the dispatcher would dial for them again and
+            // again.
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
             self.ledger.account_mut(origin).hedges.retain(|hedge| !hedges.contains(hedge));
@@ -344,7 +345,8 @@ impl Dispatcher {
     /// Sends an origin's attempts that can be sent, and dials the lanes that it lacks.
     fn schedule(&mut self, now: Instant, origin: OriginId) {
         self.give_up_old(now, origin);
-        // If the number of connections is below the limit, an origin without any lane gets one before this origin gets another.
+        // If the number of connections is below the limit, an origin without any lane gets its first lane before this origin gets a further
+        // one.
         if self.ledger.lanes().len() < self.connections_max
             && let Some(waiting) = self.waiting_without_lane(origin)
         {
@@ -507,8 +509,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the number of bytes of small requests whose origin has an open express lane, or one that is likely to open soon. Requests to
-    /// an unreachable origin are left out. If they were included, bulk would be slowed down, but these requests still couldn't be sent.
+    /// Returns the number of bytes of small requests whose origin has an express lane that is open or likely to open soon. Requests to an
+    /// unreachable origin aren't counted: slowing bulk down wouldn't help them, because they can't be sent anyway.
     fn small_that_moves(&self, now: Instant, direction: Direction) -> u64 {
         let moves = |(_, lane): (LaneId, &Lane)| {
             let is_about_to = now < lane.since + self.rules.dial_again;
@@ -539,8 +541,8 @@ impl Dispatcher {
         self.ledger.outstanding(direction).small > 0
     }
 
-    /// Returns a description of an attempt that is left or of a sum that isn't zero. Scenarios call this when no work is left, to find
-    /// counting errors.
+    /// Returns a description of an attempt that the ledger still holds, or of a sum that isn't zero. Scenarios call this after all work has
+    /// ended, to find counting errors.
     pub(crate) fn left_over(&self) -> Option<String> {
         let of_origin = |account: &OriginAccount| {
             (account.express, account.freight, account.openers, account.express_weight)

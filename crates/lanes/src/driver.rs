@@ -49,8 +49,8 @@ const BOUNCES_MAX: u8 = 4;
 pub(crate) enum DriverCommand {
     /// Sends a request.
     Submit(Box<Submission>),
-    /// The lane had ended or refused the request. Nothing of the request was sent, so it gets another lane. `is_unused` is true if the lane
-    /// has never answered a request.
+    /// The lane had ended or refused the request. Nothing of the request was sent, so the request gets another lane. `is_unused` is true if
+    /// the server has never answered on the ended lane.
     Bounced { submission: Box<Submission>, lane: LaneId, is_unused: bool },
     /// The caller has dropped this attempt.
     Cancel(AttemptId),
@@ -70,8 +70,8 @@ pub(crate) enum DriverCommand {
     Sized { attempt: AttemptId, bytes: u64 },
     /// The attempt turned out to be bulk.
     TurnedFreight(AttemptId),
-    /// An attempt has ended. If it used a whole connection, which can be used again, `connection` is that
-    /// connection.
+    /// An attempt has ended. `connection` is its connection if the attempt had the whole connection and left
+    /// it usable.
     Finished {
         attempt: AttemptId,
         lane: LaneId,
@@ -162,7 +162,7 @@ pub(crate) struct Driver {
     /// The time when the driver last looked for lanes on which the server doesn't answer. The map contains the lanes that it found,
     /// with their unacknowledged bytes.
     unserved: (Option<Instant>, FxHashMap<LaneId, Option<u64>>),
-    /// The number of requested hedges. It also counts hedges that were no longer needed when they could be sent.
+    /// The number of requested hedges. Some of them weren't sent, because they were no longer needed when they could be sent.
     hedges_asked: u64,
 }
 
@@ -228,7 +228,7 @@ impl Driver {
             }
             self.carry_out();
             if !self.claims.is_empty() {
-                // The dispatcher has counted the requests of these claims, so the claims end.
+                // By now, the dispatcher has counted the requests of these claims, so the claims end.
                 self.claims.clear();
                 self.origins.iter().for_each(|entry| entry.spare.set_again());
             }
@@ -336,9 +336,9 @@ impl Driver {
         self.dispatcher.handle(now, event);
     }
 
-    /// Submits an attempt again, because its lane had ended. Each repetition after a used lane leaves one used lane fewer, so these
-    /// repetitions end. But a server can close every new connection at once. So the attempt fails after a few new lanes, without being
-    /// sent.
+    /// Submits an attempt again, because its lane had ended. If the lane had been used before, the number of used lanes becomes smaller
+    /// with each repetition, so these repetitions end. But a server can close every new connection at once. So the attempt fails without
+    /// being sent if a few new lanes have ended before it.
     fn bounce(&mut self, now: Instant, mut submission: Box<Submission>, is_unused: bool) {
         submission.bounces += u8::from(is_unused);
         self.control.note(|| TraceEvent::Finished { attempt: submission.attempt.0, bytes: 0 });

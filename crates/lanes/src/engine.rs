@@ -44,8 +44,8 @@ const FREIGHT_THREADS_MAX: usize = 8;
 /// request for an access token might have to wait until other uploads have ended.
 const SHARELESS_MAX: u64 = 1400;
 
-/// The maximum number of failures on stale connections that a call doesn't count as attempts. A stale connection is one that the server had
-/// already closed. After the first such failure, the request is sent on a new connection, or on one that was used more recently.
+/// A connection is stale if the server had already closed it before the request. Up to this number, a call's failures on stale connections
+/// don't count as attempts. After the first such failure, the request is sent on a new connection, or on one that was used more recently.
 const STALE_MAX: u32 = 3;
 
 /// The target of log events about repeated attempts. Fields: `attempt` (the number of the next attempt, where the first is 1), `after_ms`
@@ -340,15 +340,16 @@ impl Lanes {
         if self.retry_for.is_zero() { most } else { most.min(self.retry_for / 2) }
     }
 
-    /// Returns how many more bulk requests (above 1 MiB) to an origin would raise the total rate, each on a lane of its own. The returned
-    /// number is kept up to date.
+    /// Returns how many more bulk requests (above 1 MiB) to an origin would raise the total rate, if each had its own lane. The number in
+    /// the returned value is kept up to date.
     pub async fn spare(&self, origin: &Origin) -> Spare {
         let (reply, spare) = oneshot::channel();
         self.inner.control.tell(DriverCommand::Spare(origin.clone(), reply));
         spare.await.unwrap_or_else(|_| Spare::none())
     }
 
-    /// Returns the origin for whose answer calls wait. If there are several such origins, it is the one that has been silent for longest.
+    /// Returns the origin from which calls await an answer. If there are several such origins, returns the one that has been silent for
+    /// longest.
     pub fn waits_for(&self) -> Option<Origin> {
         let outages = self.inner.outages.lock().unwrap_or_else(PoisonError::into_inner);
         let awaited = outages.iter().filter_map(|(origin, outage)| Some((outage.awaited_since()?, origin)));
@@ -398,10 +399,10 @@ impl Lanes {
     /// Waits with a timer of the engine's runtime, because the caller's runtime may have no timers.
     async fn pause(&self, pause: Duration) {
         if !pause.is_zero() {
-            // The timer must be created in this task, too. A timer belongs to the runtime that creates it, and the caller's runtime may end
-            // earlier.
+            // The timer must be created inside this task. A timer belongs to the runtime that creates it, and the caller's runtime may end
+            // before the pause does.
             let slept = self.inner.control.express.spawn(async move { tokio::time::sleep(pause).await });
-            // This fails only if the engine has ended, which the next exchange reports.
+            // This fails only if the engine has ended. The next exchange then reports that.
             let _ = slept.await;
         }
     }
@@ -449,8 +450,8 @@ fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread().enable_io().enable_time().build().map_err(failed)
 }
 
-/// Checks that a runtime can open its file descriptors. For this, it opens and closes five, because a runtime needs two, and three more for
-/// signals. In a program that uses signals, tokio opens the three with the first runtime, and panics if it can't.
+/// Checks that a runtime can open its file descriptors. For this check, it opens and closes five: a runtime needs two, and three more for
+/// signals. In a program that uses signals, tokio opens the latter three with the first runtime, and panics if it can't.
 fn can_be_opened() -> io::Result<()> {
     let (one, _other) = UnixStream::pair()?;
     let _more = (UnixStream::pair()?, one.try_clone()?);

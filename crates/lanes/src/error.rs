@@ -28,8 +28,8 @@ pub enum Kind {
     Certificate,
     /// TLS failed for another reason.
     Tls,
-    /// The URL's scheme doesn't fit the port: it is `http` for a port with TLS, or `https` for one without. Or the server supports only TLS
-    /// versions that Laneway doesn't accept. Another attempt can't help.
+    /// The URL's scheme doesn't fit the port: it is `http` for a port with TLS, or `https` for a port without TLS. Another cause is a
+    /// server that supports only TLS versions that Laneway doesn't accept. Another attempt can't help.
     Scheme,
     /// No byte moved for the [no-progress time](crate::LanesConfig::no_progress).
     Timeout,
@@ -78,13 +78,12 @@ impl Error {
         self
     }
 
-    /// Returns the error of a request that wasn't sent: while the admitted request waited for a lane, the server throttled the request's
-    /// key.
+    /// Returns the error of a request that was admitted but not sent, because the server throttled its key while it waited for a lane.
     pub(crate) fn held() -> Self {
         Self { held: true, ..Self::new(Kind::Interrupted, "the server has asked to slow down").unsent() }
     }
 
-    /// Returns whether the request wasn't sent because of a throttle. Such a request is sent after another admission.
+    /// Returns whether a throttle has kept the request from being sent. Such a request can be sent once the throttle admits it again.
     pub(crate) fn is_held(&self) -> bool {
         self.held
     }

@@ -12,7 +12,7 @@ use crate::dispatch::{
 };
 pub use crate::h1::fuzzing::answer as h1_answer;
 
-/// Parses an origin. If it parses, its written form must parse to the same origin.
+/// Parses an origin. If this succeeds, the written form of the origin must parse to the same origin.
 pub fn origin(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(origin) = crate::Origin::parse(text) {
@@ -61,7 +61,7 @@ struct DriverModel {
 /// Runs a sequence of events that these bytes select.
 pub fn events(input: &[u8]) {
     let mut drawn = Unstructured::new(input);
-    // This is an error if the bytes end in the middle of an event, which is fine.
+    // An error means that the bytes ended in the middle of an event. This is fine.
     let _ = run(&mut drawn);
 }
 
@@ -263,7 +263,11 @@ impl DriverModel {
         }
         assert!(self.lanes.len() <= self.ceiling, "{} connections of {}", self.lanes.len(), self.ceiling);
         let attempts = self.waiting.len() + self.running.len();
-        assert_eq!(self.dispatcher.attempts(), attempts, "attempts that it knows of, after {event:?}");
+        assert_eq!(
+            self.dispatcher.attempts(),
+            attempts,
+            "the dispatcher knows another number of attempts after {event:?}"
+        );
     }
 
     fn carry_out(&mut self, action: DispatchAction) {
@@ -282,11 +286,11 @@ impl DriverModel {
                 let waited = self.waiting.remove(&attempt);
                 let (origin, hedge_of) = waited.unwrap_or_else(|| panic!("{attempt:?} doesn't wait"));
                 let first = hedge_of.and_then(|first| self.running.get(&first));
-                assert_ne!(first, Some(&lane), "a hedge beside what it hedges");
+                assert_ne!(first, Some(&lane), "a hedge was sent on the lane of its first attempt");
                 let connection = self.lanes.get_mut(&lane);
                 let connection = connection.unwrap_or_else(|| panic!("sent on {lane:?}, which is gone"));
                 assert_eq!(connection.origin, origin, "sent to another origin");
-                assert!(!connection.is_draining, "sent on {lane:?}, which takes nothing new");
+                assert!(!connection.is_draining, "sent on {lane:?}, which takes no new requests");
                 let protocol =
                     connection.protocol.unwrap_or_else(|| panic!("sent on {lane:?}, which isn't open"));
                 if protocol.is_multiplexed() {

@@ -226,8 +226,8 @@ impl H1 {
         incoming: &mut ResponseReceiver,
     ) -> Result<PendingBody<Framing>, Error> {
         let framing = Framing::of(&request.method, &head.head)?;
-        // If an answer has both a length and chunks, a proxy may see its end elsewhere (RFC 9112, section 6.3). So the connection isn't
-        // used again.
+        // If an answer has both a length and chunks, a proxy may find another end of the answer (RFC 9112, section 6.3). So the connection
+        // isn't used again.
         let ambiguous = framing == Framing::Chunked && head.head.headers.contains_key(CONTENT_LENGTH);
         let keep_alive = head.keep_alive && whole_body_sent && framing != Framing::UntilClose && !ambiguous;
         let keeps_idle = self.keeps_idle(&head.head);
@@ -394,7 +394,7 @@ impl H1 {
         Ok(())
     }
 
-    /// Passes at most `limit` bytes to the incoming answer. If the read buffer is empty, it reads first.
+    /// Passes at most `limit` bytes to the incoming answer. If the read buffer is empty, reads into it first.
     async fn take_some(
         &mut self,
         limit: u64,
@@ -447,8 +447,8 @@ fn fate(error: &Error, rested: Option<Duration>) -> ConnectionFate {
         Kind::Timeout if was_idle => ConnectionFate::Lost,
         Kind::Timeout => ConnectionFate::Broken,
         Kind::Interrupted if was_idle => ConnectionFate::Stale,
-        // A used connection that ends without an answer isn't `Broken`, because some servers close a connection after a number of requests.
-        // So the address still works.
+        // A used connection that ends without an answer isn't `Broken`. Some servers close a connection after a number of requests, so its
+        // address still works.
         Kind::Interrupted if rested.is_none() && !error.is_unsent() => ConnectionFate::Broken,
         _ => ConnectionFate::Spent,
     }
@@ -475,8 +475,8 @@ const FAST: Duration = Duration::from_millis(20);
 /// The maximum time to wait for [`GATHERED`] bytes.
 const WAIT_MAX: Duration = Duration::from_millis(40);
 
-/// The last part of a body, of this many bytes, is read as it comes. Otherwise a read could wait for bytes beyond the body's end, which
-/// never come.
+/// The last part of a body, of this many bytes, is read as it comes. Otherwise a read near the body's end could wait for bytes that never
+/// come.
 const REST: u64 = 8 * GATHERED as u64;
 
 /// The minimum receive window for reads of [`GATHERED`] bytes. While one half of the window is read, the other half can arrive.

@@ -1,7 +1,7 @@
 //! An HTTP/2 connection, which carries many concurrent requests. It uses the crate `h2`.
 //!
 //! We use `h2` without hyper, because hyper hides three things that we need. The first is the server's limit of streams. The second is
-//! control over when a stream's window is extended. The third is errors which show that a request wasn't processed.
+//! control over when a stream's window is extended. The third is the kind of an error, which can show that a request wasn't processed.
 
 mod first_flights;
 
@@ -232,8 +232,8 @@ impl ClientConnection for H2 {
     }
 
     fn failed(&self, error: Error, is_hedged: bool, timeout: Duration) -> (Error, ConnectionFate) {
-        // If the connection was idle before the request, and no answer has begun since, the server had most likely closed it before the
-        // request.
+        // If the connection was idle before the request, and no answer has begun since, the server had most likely closed the connection
+        // before the request.
         let has_rested = self.rested >= RESTED && self.answered > 0;
         let is_silent = has_rested && self.answers.load(Relaxed) == self.answered;
         let is_stale = is_silent && error.kind() == Kind::Interrupted && !error.is_unsent();
@@ -380,7 +380,8 @@ fn unprocessed(e: Error) -> Error {
 //
 // `h2` writes and flushes each DATA frame by itself. A thousand small uploads would need a thousand TLS records and system calls. At the
 // start of a connection they would also need a thousand packets, of which only ten may be sent before the first acknowledgement (RFC 6928).
-// So a flush after new writes is delayed to the next poll of the connection's task. By then, all other ready frames have been written too.
+// So a flush after new writes is delayed to the next poll of the connection's task. By then, `h2` has also written all other frames that
+// are ready.
 
 /// The maximum number of bytes that are combined: two full TLS records. Larger writes are passed on directly.
 const GATHERED_MAX: usize = 32 * 1024;

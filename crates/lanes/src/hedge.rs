@@ -1,10 +1,10 @@
 //! Finds stragglers among the running requests, and asks for their hedges. A hedge is the same request sent a second time, on another
 //! connection.
 //!
-//! A straggler is slow compared to similar requests: those of the same origin and kind that ran at the same time. A request isn't compared
-//! to the speed of an idle link. So if all requests are slow, none is hedged, since hedges would only add load. The time during which a
-//! request waits for a lane isn't included. A request's silence begins when the request is sent, and begins again whenever bytes of its
-//! answer come.
+//! A straggler is slow compared to similar requests: those of the same origin and kind that ran at the same time. Requests aren't compared
+//! with the speed of an idle link. So if all requests are slow, none of them is hedged, because hedges would only add load. The time during
+//! which a request waits for a lane isn't included. A request's silence begins when the request is sent, and begins again whenever bytes of
+//! its answer come.
 
 mod tracker;
 
@@ -29,8 +29,8 @@ const TIMES_USUAL: u32 = 3;
 
 /// A small request is a straggler only after a silence of at least this length. With a nearby server, load, a garbage collection or the
 /// scheduler can cause shorter silences. On a longer path, [`TIMES_USUAL`] sets the limit to about three round trips. A hedge on a new
-/// connection takes as long. For comparison, TCP retransmits a lost last packet only after 200 ms or more, and a lost handshake packet
-/// after a second.
+/// connection also takes about three round trips. For comparison, TCP retransmits a lost last packet only after 200 ms or more, and a lost
+/// handshake packet after a second.
 const SMALL_SILENT_MIN: Duration = Duration::from_millis(60);
 
 /// Bulk (a body above 1 MiB) is a straggler only after a silence of at least this length. Its segments wait in queues, and a lost segment
@@ -45,7 +45,8 @@ const ALONE_MIN: Duration = Duration::from_millis(500);
 /// bulk that has stopped while no usual silence is known. The new connection of a hedge tests if the path still works.
 const ALL_SILENT_MIN: Duration = Duration::from_secs(5);
 
-/// A request whose body still moves is a straggler if the rest of the body would take this many times as long as a hedge would need for it.
+/// A request whose body still moves is a straggler if it is much slower than a hedge would be. The rest of the body must take at least this
+/// many times as long as with a hedge.
 const TIMES_SLOWER: f64 = 3.0;
 
 /// The minimum time between two checks of all running requests.
@@ -130,7 +131,7 @@ impl HedgeWatch {
         self.look_at(now + silent_min(role));
     }
 
-    /// Stops watching an attempt that has ended. If its answer is complete, other requests are compared with it from now on.
+    /// Stops watching an attempt that has ended. If its answer is complete, later checks compare other requests with this attempt.
     pub(crate) fn end(&mut self, now: Instant, attempt: AttemptId) {
         let Some(ended) = self.running.remove(&attempt) else { return };
         if let Some(seen) = ended.tracker.snapshot().filter(|seen| seen.is_whole) {
@@ -205,8 +206,8 @@ impl HedgeWatch {
         self.next_look = Some(self.next_look.map_or(at, |next| next.min(at)));
     }
 
-    /// Returns the time when an attempt's silence began. If Laneway itself was a cause of the silence, the silence counts only from the
-    /// end of that cause.
+    /// Returns the time when an attempt's silence began. If Laneway itself caused a part of the silence, only the time after that part
+    /// counts.
     fn silent_since(&self, now: Instant, role: Role, seen: &TrackerReading) -> Instant {
         let is_bulk = role == Role::Freight;
         if seen.is_sinking || is_bulk && self.is_held {
@@ -275,7 +276,7 @@ impl HedgeWatch {
         if silence >= limit || self.is_slow(now, running, seen, usual, others) {
             return Judgement::Straggler(silence);
         }
-        // Look again before the limit is reached, because a change in the activity of other requests may lower the limit.
+        // Look again before the limit is reached, because the activity of other requests can change, and the limit can then be lower.
         Judgement::LookAgain(soon.min(now + limit - silence))
     }
 
@@ -336,7 +337,7 @@ enum ConcurrentActivity {
 /// requests of each group.
 #[derive(Debug, Default)]
 struct Activity {
-    /// The last two times for each origin. The second one is needed if the last belongs to the attempt that is judged.
+    /// The last two times for each origin. The second-to-last time is needed if the last one belongs to the attempt that is judged.
     moves: FxHashMap<OriginId, [Option<Move>; 2]>,
     silent: FxHashMap<ComparisonGroup, usize>,
 }

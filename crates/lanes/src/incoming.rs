@@ -17,8 +17,8 @@ use crate::tally::Tally;
 use crate::throttle::AdmissionPass;
 use crate::{Origin, Protocol, Response, ResponseHead, Route, Sink};
 
-/// If a body isn't longer than this, all its memory is allocated at its first bytes. A longer body gets memory as its bytes come, because
-/// a `Content-Length` may announce any length.
+/// If a body isn't longer than this, all its memory is allocated when its first bytes come. A longer body gets memory only as its bytes
+/// come, because a `Content-Length` may announce any length.
 const ROOM_AT_ONCE: u64 = 1 << 20;
 
 /// An answer that is being received. Its body goes to the request's sink or to memory.
@@ -75,7 +75,7 @@ impl ResponseReceiver {
         self
     }
 
-    /// Sets the pass with which the request was admitted. If the server answers that it is overloaded, the pass records this at
+    /// Sets the throttle's pass, which admitted the request. If the server answers that it is overloaded, the pass tells the throttle at
     /// once. Otherwise hundreds of further requests could be sent before the call judges this answer.
     pub(crate) fn through(mut self, pass: Option<AdmissionPass>) -> Self {
         self.pass = pass;
@@ -215,7 +215,7 @@ impl ResponseReceiver {
         Ok(if bytes.len() > room { Route::Stop } else { Route::Stay })
     }
 
-    /// Takes an owned chunk of the body. If it is the whole body, it isn't copied.
+    /// Takes an owned chunk of the body. If the chunk is the whole body, it isn't copied.
     pub(crate) fn take_whole(&mut self, bytes: Bytes) -> Result<Route, Error> {
         // The first of several chunks is copied to a buffer to which the others are appended.
         let is_part = self.announced().is_some_and(|len| len > bytes.len() as u64);

@@ -40,8 +40,9 @@ impl Protocol {
         self.name
     }
 
-    /// Returns whether a connection carries many requests at once. Such a connection stays usable if a request is dropped. A connection
-    /// with one request at a time must then be closed, but it can become a freight lane in the middle of a body.
+    /// Returns whether a connection carries many requests at once. Such a connection stays usable if a request is dropped. If a connection
+    /// carries one request at a time, it must be closed when its request is dropped. But it can become a freight lane in the middle of a
+    /// body.
     pub fn is_multiplexed(self) -> bool {
         self.is_multiplexed
     }
@@ -94,7 +95,7 @@ impl Origin {
         if !is_host {
             return Err(invalid("the text in brackets isn't an address"));
         }
-        // `Uri` ignores a suffix that isn't a port, and would use the scheme's default port. So the port is parsed here.
+        // Parse the port here, because `Uri` ignores a suffix that isn't a port, and would use the scheme's default port.
         let named = uri.authority().and_then(|authority| authority.as_str().rsplit('@').next());
         let port = match named.and_then(|named| named.strip_prefix(whole)) {
             Some("" | ":") => Some(default_port(scheme)),

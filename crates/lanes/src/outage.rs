@@ -1,7 +1,7 @@
 //! The outage of an origin: a time in which it answers none of our requests.
 //!
 //! Servers restart, networks change, and a front end answers 502 until its back ends are up. Such a failure concerns all requests to the
-//! origin. So the outage's length is measured per origin, and all its calls end together if it lasts too long.
+//! origin. So the length of an outage is measured per origin. If it lasts too long, all calls to the origin end together.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,8 @@ impl Outage {
         }
     }
 
-    /// Returns for how long calls retry. If the origin has never answered, it may not exist, so the shorter of the two times is returned.
+    /// Returns for how long calls retry. If the origin has never answered, it may not exist. In this case, returns the shorter of the two
+    /// times.
     pub(crate) fn is_tried_for(&self, retry_for: Duration, unanswered: Duration) -> Duration {
         if self.has_answered.load(Relaxed) { retry_for } else { retry_for.min(unanswered) }
     }
@@ -140,7 +141,7 @@ impl Outage {
     pub(crate) fn left(&self, now: Instant, retry_for: Duration) -> Duration {
         let lasts = self.lasts(now);
         let sent = self.instant(&self.sent).map_or(Duration::MAX, |at| now.saturating_duration_since(at));
-        // The extra time for a request in flight is granted only once, no matter how many requests follow.
+        // Calls get this extra time for a request in flight only once, no matter how many requests follow.
         let grace =
             ANSWER_WITHIN.min(retry_for / 4).saturating_sub(sent.max(lasts.saturating_sub(retry_for)));
         retry_for.saturating_sub(lasts).max(grace)

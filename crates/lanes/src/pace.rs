@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The length of a turn in seconds. In each turn, every body that is being sent makes progress. A body that waits for large chunks of other
-/// bodies can be up to a second late. Servers abort a request whose body makes no progress, the strictest after 5 s.
+/// The length of a turn in seconds. In each turn, every body that is being sent makes progress. A body can be up to a second late, because
+/// it waits for large chunks of other bodies. Servers abort a request whose body makes no progress, the strictest after 5 s.
 const TURN_SECS: u64 = 2;
 
 /// At least this many bodies may be sent at once. So while the server answers one request, other bodies use the bandwidth.
 const BODIES_MIN: u64 = 4;
 
 /// The maximum number of bytes that one body sends at a time. Connections count sent bytes in steps of this size. `TURN_MAX` is the maximum
-/// number of bytes of all bodies in a turn. It is small enough for a semaphore, which counts its permits with 32 bits.
+/// number of bytes of all bodies in a turn. This number is small enough for a semaphore, which counts its permits with 32 bits.
 const CHUNK_MAX: u64 = 64 << 10;
 const TURN_MAX: u64 = 1 << 30;
 
@@ -77,8 +77,8 @@ impl Bandwidth {
     }
 }
 
-/// Spreads bytes evenly in time, to keep to a rate. Time in which no byte was sent can't be made up for later, so a burst is never larger
-/// than one chunk.
+/// Spreads bytes evenly in time, to keep to a rate. A sender that has paused may not send faster later to catch up, so a burst is never
+/// larger than one chunk.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes_per_second: f64,

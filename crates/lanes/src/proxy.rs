@@ -103,7 +103,7 @@ impl Proxy {
         }
     }
 
-    /// Returns whether plain HTTP requests also go through a tunnel. Otherwise they are sent to the proxy itself.
+    /// Returns whether plain HTTP requests also go through a tunnel. If not, Laneway sends them to the proxy itself.
     pub(crate) fn tunnels_all(&self) -> bool {
         matches!(self.protocol, ProxyProtocol::Socks5 { .. })
     }

@@ -42,7 +42,7 @@ pub struct Request {
     /// The time without progress after which the request fails. It replaces [`Config::no_progress`](crate::LanesConfig::no_progress).
     pub no_progress: Option<Duration>,
     /// The number of the credential that signed the request. The [response](crate::Response::credential) repeats this number. If the server
-    /// refuses the credential, the caller then knows which one, even if another is in use by then.
+    /// refuses the credential, the caller knows from the number which credential it was, even if another one is in use by then.
     pub credential: u64,
     /// Called if the signature has become old while the request waited for a lane.
     pub renew: Option<Renew>,
@@ -244,7 +244,7 @@ pub(crate) struct Submission {
     pub(crate) bounces: u8,
     /// Records the request's progress, if it may be hedged.
     pub(crate) tracker: Option<Arc<Tracker>>,
-    /// The attempt that this one is a hedge of.
+    /// The attempt that this attempt hedges.
     pub(crate) hedge_of: Option<AttemptId>,
     /// The claim on a spare lane. It ends when the dispatcher counts the request.
     pub(crate) claim: Option<SpareClaim>,

@@ -93,7 +93,7 @@ pub trait Sink: Send + 'static {
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
 
     /// Returns whether the sink can take more bytes. Until it can, the body isn't read further, so the server stops sending: the buffers of
-    /// an HTTP/1.1 connection fill, or an HTTP/2 stream gets no more window. This wait isn't included in the no-progress timeout. But the
+    /// an HTTP/1.1 connection fill, or an HTTP/2 stream gets no more window. The no-progress timeout doesn't include this wait. But the
     /// request keeps its lane meanwhile. With HTTP/2, it also keeps a part of the connection's window.
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Ready(())
@@ -107,7 +107,7 @@ pub enum Route {
     Stay,
     /// Read on a freight thread, where the sink may block, because the body is large. An HTTP/1.1 connection becomes a freight lane and
     /// moves there. An HTTP/2 stream stays on its connection, and only its sink's writes run there. Only [`Sink::begin`] can request this.
-    /// If [`Sink::write`] returns it, it means [`Stay`](Self::Stay).
+    /// If [`Sink::write`] returns `Freight`, this has the effect of [`Stay`](Self::Stay).
     Freight,
     /// Don't read the rest. The request ends successfully with [`Response::stopped`](crate::Response::stopped) set.
     Stop,

@@ -17,8 +17,8 @@ use crate::outage::Outage;
 const LONE_MAX: u32 = 8;
 const LONE_FOR: Duration = Duration::from_secs(30);
 
-/// The maximum number of attempts of a call that are throttled. It is larger than [`LONE_MAX`], because a store that throttles accepts the
-/// request in the end.
+/// The maximum number of throttled attempts of a call. It is larger than [`LONE_MAX`], because a store that throttles accepts the request
+/// in the end.
 const THROTTLED_MAX: u32 = 40;
 
 /// The maximum number of retries without a pause. Such a retry follows an attempt that the server certainly didn't process, or an answer
@@ -28,7 +28,7 @@ const FREE_MAX: u32 = 10;
 /// The first pause. It doubles each time. AWS's and Google's clients start between 0.1 and 1 s.
 const PAUSE_FIRST: Duration = Duration::from_millis(200);
 
-/// The maximum pause after a failure. After an outage, the next attempt comes at most this much later than the origin's return.
+/// The maximum pause after a failure. After an outage, the next attempt begins at most this long after the origin's return.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
 /// The maximum pause that we choose ourselves after a throttle.
@@ -38,7 +38,7 @@ const THROTTLED_PAUSE_MAX: Duration = Duration::from_secs(20);
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
 
 /// If a body broke off after at least this many bytes, the count of failures starts again. Fewer bytes don't count as progress, because
-/// they are worth less than the request that they cost.
+/// another request costs more than they are worth.
 const PROGRESS_MIN: u64 = 256 << 10;
 
 /// The kind of an attempt's failure. It decides if and when the next attempt is made.
@@ -79,8 +79,8 @@ struct FailureStreak {
     /// The time of the first failure.
     since: Instant,
     count: u32,
-    /// The total time of pauses and of the server's silences since the first failure. The time of waiting for a lane and of moving
-    /// bytes isn't included.
+    /// The total time of pauses and of the server's silences since the first failure. It doesn't include the time in which attempts wait
+    /// for a lane or move bytes.
     lost: Duration,
 }
 
@@ -204,8 +204,8 @@ fn pause(n: u32, most: Duration, random: f64) -> Duration {
 }
 
 /// The engine's limit on retries. If many requests fail, retries of all of them would add to the overload. A retry costs one token, and a
-/// success returns a tenth of a token, as in gRPC's retry throttling. Tokens also come back with time. So even in a long outage a few
-/// retries are made, and they notice its end.
+/// success returns a tenth of a token, as in gRPC's retry throttling. Tokens also come back with time. So a few retries are made even in a
+/// long outage, and one of them finds that the outage has ended.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
     left: f64,
@@ -217,7 +217,7 @@ impl RetryBudget {
     /// without a success.
     const CAPACITY: f64 = 500.0;
 
-    /// The number of tokens that come back per second. So few requests don't burden a server that is down.
+    /// The number of tokens that come back per second. It is so small that the retries don't burden a server that is down.
     const PER_SECOND: f64 = 10.0;
 
     pub(crate) fn new() -> Self {

@@ -128,7 +128,7 @@ fn the_first_lane_to_open_leaves_the_others_their_share() {
     let most = sent_on.values().max().copied().unwrap_or_default();
     assert!(
         sent_on.len() > 4 && most <= 2 * 400 / sent_on.len(),
-        "the lanes carried so many requests: {sent_on:?}"
+        "the number of requests on each lane: {sent_on:?}"
     );
 }
 
@@ -140,7 +140,7 @@ fn a_lane_that_never_opens_does_not_keep_its_share() {
         world.submit(Duration::ZERO, small());
     }
     world.run();
-    assert!(world.requests.iter().all(|r| !r.failed), "some dials succeeded, so nothing is given up");
+    assert!(world.requests.iter().all(|r| !r.failed), "some dials succeeded, so no request may fail");
 }
 
 #[test]
@@ -373,8 +373,8 @@ fn bulk_beside_arrivals_gets_what_they_leave_of_the_link() {
     }
 }
 
-/// Requests slices of large objects and small objects at the same time. Returns the world and the small objects' times. The second value is
-/// the total time, as a multiple of the time that the link needs for all bytes.
+/// Requests slices of large objects and small objects at the same time. Returns the world and the small objects' times. The second returned
+/// value is the total time, as a multiple of the time that the link needs for all bytes.
 fn mixed(protocol: Protocol, large: u64, slices: u64, small: u64) -> (World, f64, Vec<Duration>) {
     let mut world = World::new(GIGABIT, vec![Server::new(2, protocol)], CONNECTIONS_MAX, 1);
     for _ in 0..large * slices {
@@ -405,7 +405,7 @@ fn a_mixed_job_takes_what_its_bytes_take_over_few_connections() {
             let (world, over_floor, times) = mixed(protocol, large, slices, small);
             assert!(over_floor <= 1.06, "{protocol:?}: the job takes {over_floor} times the floor");
             assert!(world.lanes_peak <= 26, "{protocol:?}: the peak is {} lanes", world.lanes_peak);
-            // `floor` is the time that the link needs for the small objects' bytes. The limit is twice as long.
+            // `floor` is the time that the link needs for the small objects' bytes. The slowest small object may take twice as long.
             let floor = sizes(small, 32 * KIB, 512 * KIB).sum::<u64>() as f64 / GIGABIT;
             let slowest = times.last().unwrap();
             assert!(

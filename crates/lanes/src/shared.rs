@@ -17,8 +17,8 @@ use crate::valve::Valve;
 use crate::{Counters, Request, Response, Times};
 
 /// If a stream receives nothing while other streams of its connection make progress, it fails after this many timeouts, by default ten
-/// minutes. On a slow uplink, the answers to many small uploads may all come that late. But a request that the server has forgotten must
-/// end too.
+/// minutes. On a slow uplink, all answers to many small uploads may come that late. But without this limit, a request that the server has
+/// forgotten would never end.
 const TIMEOUTS_WHILE_OTHERS_MOVE: u32 = 20;
 
 /// During each timeout, we check this many times if the peer has acknowledged bytes.

@@ -25,7 +25,8 @@ impl SpareLanes {
         self.lanes.send_replace(LaneCount { lanes, open });
     }
 
-    /// Notifies callers again without a change. Some claims have ended, so a caller that found no lane before may find one now.
+    /// Notifies callers again although the number of spare lanes hasn't changed. Some claims have ended, so a caller that found no lane
+    /// before may find one now.
     pub(crate) fn set_again(&self) {
         if self.lanes.borrow().lanes > 0 {
             self.lanes.send_modify(|_| ());
@@ -37,7 +38,7 @@ impl SpareLanes {
     }
 }
 
-/// A number of lanes, `open` of which are open and idle.
+/// A number of lanes. `open` is the number of those that are open and idle.
 #[derive(Clone, Copy, Default, Debug)]
 struct LaneCount {
     lanes: usize,

@@ -338,7 +338,7 @@ fn spare_buffers() -> usize {
 /// returns `None`. By default, all methods return `None`.
 pub(crate) trait PathSignals: std::fmt::Debug + Send + Sync {
     /// Returns about how many bytes have arrived that the program hasn't read. This includes bytes that can't be read yet because of a lost
-    /// packet. Without this number, only bytes that were read are counted, and after each lost packet many are counted at once.
+    /// packet. Without this number, bytes are counted only when they are read. After each lost packet, many bytes are then counted at once.
     fn waiting(&self) -> Option<u64> {
         None
     }

@@ -53,8 +53,8 @@ impl Lanes {
     /// # Errors
     /// Returns the same errors as [`exchange`](Self::exchange) until the body begins. Later errors are the last item of the body.
     pub async fn stream(&self, mut request: Request) -> Result<Streamed, Error> {
-        // If the answer to a request of unknown size turns out to be bulk, its lane becomes freight. If other requests share the lane, this
-        // one is stopped and sent again as bulk.
+        // If the answer to a request of unknown size turns out to be bulk, its lane becomes freight. If other requests share the lane,
+        // Laneway stops this request and sends it again as bulk.
         let may_move = request.method == Method::GET && request.expected.is_none();
         let again = may_move.then(|| request.again());
         let mut body = self.begin(request, may_move);

@@ -48,7 +48,7 @@ impl Metric {
 }
 
 impl Tally {
-    /// Returns a new tally for a part of the work. This tally also counts that part.
+    /// Returns a new tally for a part of the work. `self` also counts that part.
     #[must_use]
     pub fn part(&self) -> Self {
         Self(Arc::new(TallyCells { outer: Some(self.clone()), ..TallyCells::default() }))
@@ -64,8 +64,8 @@ impl Tally {
         Self(Arc::new(TallyCells { watch: Some(Box::new(watch)), ..TallyCells::default() }))
     }
 
-    /// Returns the number of opened connections. A connection serves requests of any caller, so it is counted in only one tally. This is
-    /// the tally of the last request to its server before the connection was dialled.
+    /// Returns the number of opened connections. Requests of several tallies can share a connection. Only one tally counts it: that of the
+    /// last request to its server before the connection was dialled.
     pub fn connections(&self) -> u64 {
         self.read(Metric::Connection)
     }
@@ -100,7 +100,7 @@ impl Tally {
         self.read(Metric::ByteSent)
     }
 
-    /// Returns how many body bytes failed attempts have sent, as far as this is known. These bytes have to be sent again.
+    /// Returns the number of body bytes that failed attempts have sent, as far as it is known. These bytes have to be sent again.
     pub fn bytes_lost(&self) -> u64 {
         self.read(Metric::ByteLost)
     }

@@ -1,7 +1,7 @@
 //! Limits the rate of requests to a server that has asked us to send fewer of them.
 //!
 //! A key (usually a part of a bucket) has no limit until its first throttle. After that its requests are sent in order, at a rate that
-//! [`RequestRate`] decides. The limit is removed when the server accepts more than is needed.
+//! [`RequestRate`] decides. The limit is removed when the server accepts more requests than the callers make.
 //!
 //! A request may also name its object and direction. A throttle then limits only that object in that direction, unless [`SEVERAL`] objects
 //! of the key are throttled at about the same time.
@@ -22,8 +22,8 @@ use rate::RequestRate;
 /// Requests and answers of a key without a limit are counted over windows of this length.
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// Two 503 answers without a reason for one object within this time are a throttle. A single one is a transient failure, which is normal
-/// with S3.
+/// Two 503 answers for one object within this time, both without a reason, count as a throttle. A single such answer is a transient
+/// failure, which is normal with S3.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// If this many objects of a key are throttled within [`TOGETHER`], the whole key is limited. A store that limits single objects (GCS
@@ -44,8 +44,8 @@ const WAIT_MAX: Duration = Duration::from_millis(250);
 /// The resolution of timers.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// The requests that the rate permits in this time can also be sent later. So a timer that is late by up to this time doesn't lower the
-/// rate.
+/// If a timer is late by at most this time, the requests that the rate permitted meanwhile are still sent. So such a timer doesn't lower
+/// the rate.
 const LATENESS: Duration = Duration::from_millis(20);
 
 /// After the rate is reduced, requests pause for as long as this many requests take at the new rate. The server's token bucket is empty
@@ -101,14 +101,14 @@ struct AdmissionQueue {
     numbers: u64,
 }
 
-/// Shows if the admitted requests of a key may still be sent. Hundreds of admitted requests can wait for lanes. Without this gate, they
-/// would be sent at the old rate after a throttle.
+/// The gate of a key, which can stop requests that were admitted but not yet sent. Hundreds of admitted requests can wait for lanes.
+/// Without the gate, they would be sent at the old rate after a throttle.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     is_shut: AtomicBool,
     /// The throttles of the last [`TOGETHER`], with their times.
     refusals: Mutex<Vec<(Option<ObjectHash>, Instant)>>,
-    /// The times when the limits of single objects were last reduced. `has_cuts` is true if there are any.
+    /// The times when the limits of single objects were last reduced. `has_cuts` is true if the map has entries.
     cuts: Mutex<HashMap<ObjectHash, Instant>>,
     has_cuts: AtomicBool,
 }
@@ -300,15 +300,14 @@ impl RateLimit {
         }
         let first = self.line().waiting.first().copied().unwrap_or(number);
         // This overestimates the wait if requests in between have left the queue, because their numbers still count. But if the wait is
-        // long, the request asks again before it is over.
+        // long, the request asks again before the wait is over.
         let ahead = (number - first) as f64 + 1.0 - self.credit;
         let turns = Duration::try_from_secs_f64(ahead.max(0.0) / self.rate.now()).unwrap_or(WAIT_MAX);
         let wait = (turns + self.reckoned.saturating_duration_since(now)).max(WAIT_MIN);
         Some(if wait > WAIT_SURE { (wait / 2).clamp(WAIT_SURE, WAIT_MAX) } else { wait })
     }
 
-    /// Adds the requests that the rate permits up to `now`. If permitted requests aren't used, only a few are kept, for requests whose
-    /// timers are late.
+    /// Adds the requests that the rate permits up to `now`. Keeps only a few unused permits, for requests whose timers are late.
     fn reckon(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.reckoned).as_secs_f64();
         let most = 1.0 + self.rate.now() * LATENESS.as_secs_f64();
@@ -482,7 +481,7 @@ mod tests {
             Admission::Wait(wait) => Some(wait),
         };
         assert!(ask(&mut first, 0) <= ask(&mut second, 0));
-        // The second request doesn't overtake the first if it asks more often.
+        // Asking more often doesn't let the second request overtake the first.
         assert!(ask(&mut second, 520).is_some());
         assert_eq!(ask(&mut first, 520), None);
         assert_eq!(ask(&mut second, 720), None);

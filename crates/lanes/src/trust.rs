@@ -27,8 +27,8 @@ impl TlsSettings {
     /// Builds the settings. They trust the operating system's root certificates and `extra`.
     ///
     /// The cryptographic provider is ring. With aws-lc-rs and its defaults, an upload of 50 files by a new process took 70 ms longer. The
-    /// first random number took 24 ms, and the order of its key-exchange groups cost another round trip. Ring offers X25519 first, which
-    /// every store accepts without a HelloRetryRequest.
+    /// first random number took 24 ms, and the order of aws-lc-rs's key-exchange groups cost another round trip. Ring offers X25519 first,
+    /// which every store accepts without a HelloRetryRequest.
     pub(crate) fn build(extra: Vec<CertificateDer<'static>>) -> Result<Self, Error> {
         check_named(variable("SSL_CERT_FILE"), variable("SSL_CERT_DIR"))?;
         let failed = |e: rustls::Error| {

@@ -32,7 +32,7 @@ impl Valve {
             return;
         }
         let mut opened = std::pin::pin!(self.opened.notified());
-        // Register for the notification before the check, so that an opening in between isn't missed.
+        // Register for the notification before the check. Otherwise this could miss that the limit is lifted in between.
         opened.as_mut().enable();
         let pause = self.lock().as_mut().map_or(Duration::ZERO, |pace| pace.take(Instant::now(), bytes));
         if !pause.is_zero() {

@@ -94,15 +94,14 @@ impl Error {
         Self::own(ErrorKind::InvalidRange, target, message)
     }
 
-    /// Makes the error for a move whose copy can't be verified by a checksum, so that the source stays.
+    /// Makes the error for a move whose copy can't be verified by a checksum. The source stays.
     pub(crate) fn unverified(target: impl Into<String>) -> Self {
         let message = "copied, but the store reports no checksum that Laneway can compute, so only the size was compared; the \
                        source is kept: remove it yourself, or move with --allow-unverified";
         Self::own(ErrorKind::Integrity, target, message)
     }
 
-    /// Makes the error for a move whose source was replaced after it had been copied, so that the new source
-    /// stays.
+    /// Makes the error for a move whose source was replaced after the copy. The new source stays.
     pub(crate) fn replaced(target: impl Into<String>) -> Self {
         Self::source(target, "copied, but the source was replaced meanwhile; the new version is kept")
     }
@@ -161,7 +160,7 @@ impl Error {
         Self::own(self.kind(), target, self.to_string())
     }
 
-    /// Sets the number of attempts: the maximum over the item's requests.
+    /// Sets the largest number of attempts that one of the item's requests took.
     pub(crate) fn after(mut self, attempts: u32) -> Self {
         self.0.attempts = attempts;
         self
@@ -174,7 +173,7 @@ impl Error {
         self
     }
 
-    /// Returns whether the same request can later continue after the bytes that were transferred so far.
+    /// Returns whether the same request, run again later, can continue from the bytes transferred so far.
     /// Laneway then keeps these bytes. The request can continue if the network or the store failed,
     /// credentials expired, or the disk is full.
     pub(crate) fn is_passing(&self) -> bool {
@@ -385,8 +384,8 @@ fn of_engine(error: &laneway_lanes::Error) -> ErrorKind {
     }
 }
 
-/// Displays a text with a `?` for each control character. Names come from stores and disks, so they may
-/// contain line breaks, or control sequences that would change the terminal.
+/// A text that is displayed with a `?` in place of each control character. Names come from stores and
+/// disks, so they may contain line breaks, or control sequences that would change the terminal.
 pub(crate) struct Printable<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Printable<'_> {

@@ -36,7 +36,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// Makes the warning that a job skips a path that its search has found.
+    /// Makes the warning about a path that a job's search found and that the job skips.
     pub(crate) fn left_out(path: &Path, why: &str) -> Self {
         Self { target: path.display().to_string(), message: format!("skipped: {why}") }
     }
@@ -105,7 +105,7 @@ pub struct Item {
     pub start: Duration,
     /// The time from [`ClientBuilder::epoch`](crate::ClientBuilder::epoch) until work on the item ended.
     pub end: Duration,
-    /// The number of attempts: the maximum over the item's requests.
+    /// The largest number of attempts that one of the item's requests took.
     pub attempts: u32,
     /// True if there was no precondition, or if the store itself enforced it, so that no other write could
     /// happen between check and write. False if the store may ignore preconditions. Laneway then checked the

@@ -89,11 +89,7 @@ pub fn filter(input: &[u8]) {
     }
     for (at, _) in path.match_indices('/').filter(|(at, _)| *at > 0) {
         let is_left_out = filter.leaves_out_all_below(&path[..at]);
-        assert!(
-            !(takes && is_left_out),
-            "{path:?} is taken, and nothing below {:?} by {rules:?}",
-            &path[..at]
-        );
+        assert!(!(takes && is_left_out), "{rules:?} include {path:?}, but nothing below {:?}", &path[..at]);
     }
 }
 

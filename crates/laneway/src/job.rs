@@ -48,7 +48,7 @@ pub(crate) struct JobEnds {
     pub(crate) canceller: Canceller,
 }
 
-/// Shows a job's tasks whether the job was cancelled.
+/// A flag that shows a job's tasks whether the job was cancelled.
 #[derive(Clone, Debug)]
 pub(crate) struct CancelFlag(watch::Receiver<bool>);
 

@@ -67,7 +67,7 @@ pub(crate) struct ListingSource {
     pub(crate) version: Option<Box<str>>,
     /// True if the source includes all versions.
     pub(crate) all_versions: bool,
-    /// True if the source is the versions that were deleted and can be restored. Then
+    /// True if the source includes only versions that were deleted and can be restored. Then
     /// [`all_versions`](Self::all_versions) is true, too.
     pub(crate) soft_deleted: bool,
     /// A list of names that replaces the listing.
@@ -224,7 +224,8 @@ impl ListingSource {
         SourceObject { name, id, meta: None, in_tree: false, line: None }
     }
 
-    /// Returns a version of the key itself or, with [`recursive`](Self::recursive), of an object below it.
+    /// Returns the version that `meta` describes, if it is of the key itself or, with
+    /// [`recursive`](Self::recursive), of an object below the key.
     fn version(&self, meta: ObjectMeta, prefix_len: usize) -> Option<SourceObject> {
         if meta.id.key == self.key {
             return Some(SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), ..self.itself() });

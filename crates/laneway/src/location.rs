@@ -221,7 +221,7 @@ fn without_secrets(scheme: &str, rest: &str) -> String {
 
 /// Returns whether the URL probably has a user and a password (`user:password@bucket`) where the bucket
 /// should be. If the password contains a slash, the rest of it and the `@` are in the key. On GCS, a `:` in
-/// the bucket is enough, because bucket names contain none. On S3, a `:` isn't enough, because ARNs and
+/// the bucket shows this, because bucket names contain none. On S3, a `:` alone doesn't, because ARNs and
 /// Ceph's bucket names with a tenant contain one.
 fn names_user(provider: Provider, bucket: &str, key: &str) -> bool {
     let may_have_password = bucket.contains(':') && !bucket.starts_with("arn:");
@@ -250,7 +250,8 @@ const VERSION_ID_LEN_MIN: usize = 16;
 
 /// Splits a text at its last `#` into key and version. Returns `None` if the text has no version. A key may
 /// also contain a `#`, so only text that looks like the store's version ids counts as a version. If a key
-/// really ends like this, the user writes `[#]` instead, which is a pattern that matches the key.
+/// really ends like this, the user writes `[#]` instead of the `#`. This makes a pattern that matches the
+/// key.
 fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
     let (key, version) = text.rsplit_once('#').filter(|(key, _)| !key.is_empty() && !key.ends_with('['))?;
     let is_version = match provider {

@@ -103,7 +103,7 @@ impl JobManifest {
         self.command.as_ref().map(|command| command.scope)
     }
 
-    /// Returns whether an earlier run has done this item, with its source in this state.
+    /// Returns whether an earlier run has done this item while its source was in this state.
     pub(crate) fn has_done(&self, ends: (&str, Option<&str>), state: (&str, u64)) -> bool {
         self.opened.known.has_done(self.scope(), ends, state)
     }

@@ -84,15 +84,15 @@ pub struct CopyRequest {
     /// Decompresses downloaded objects whose `Content-Encoding` is gzip or zstd. Laneway compares checksums
     /// of the compressed bytes, as the store keeps them. The file's size then differs from the object's.
     pub decompress: bool,
-    /// The expected size in bytes of a source of unknown length: standard input or a pipe. From this size,
-    /// Laneway chooses the size of the parts. Set it for sources above 156 GiB if the store requires parts of
-    /// equal size, and otherwise for sources above 6 TiB.
+    /// The expected size in bytes of a source of unknown length: standard input or a pipe. Laneway uses it to
+    /// choose the size of the parts. Set it for sources above 156 GiB if the store requires parts of equal
+    /// size, and otherwise for sources above 6 TiB.
     pub expect_size: Option<u64>,
     /// The manifest, such as a file ([`PathBuf`](std::path::PathBuf)). Laneway appends each item's outcome to
     /// it as a line of JSON. If the same request runs again with the same file, Laneway skips the items that
     /// are done and whose sources are unchanged. Listings show whether a source is unchanged. For a source
-    /// that the caller names individually, Laneway sends a request. Laneway refuses a manifest that belongs
-    /// to another job or has a broken line.
+    /// that the caller names individually, Laneway requests the metadata to find out. Laneway refuses a
+    /// manifest that belongs to another job or has a broken line.
     pub manifest: Option<Manifest>,
     /// A list of the names to copy, instead of everything below the source. The list is a file or standard
     /// input, and each line is a path relative to the only source. Laneway ignores empty lines, and lines

@@ -206,7 +206,7 @@ impl Begun {
     }
 }
 
-/// Reads on in small steps.
+/// Reads the next `bytes` bytes.
 fn read_on(reader: &mut Reader, bytes: usize) {
     let mut into = vec![0; bytes];
     pollster::block_on(reader.read_exact(&mut into)).expect("it is read");

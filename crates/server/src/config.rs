@@ -32,16 +32,18 @@ pub struct Config {
     /// segments, and they share the bottleneck as BBR senders do. On Linux, if a client on this machine sets small
     /// socket buffers, they limit its transfers as on a real path.
     pub bandwidth: Option<u64>,
-    /// The size in bytes of the queue before the bottleneck of [`bandwidth`](Self::bandwidth). Each direction has its own
-    /// queue. Bytes that don't fit into the queue are dropped, and arrive a round trip or more later. `None` means as many
-    /// bytes as the bottleneck carries in a round trip (at least 5 ms), and at least 64 KiB.
+    /// The size in bytes of the queue before the bottleneck of [`bandwidth`](Self::bandwidth). Each direction has its
+    /// own queue. Bytes that don't fit into the queue are dropped and sent again, so they arrive a round trip or more
+    /// later. `None` means as many bytes as the bottleneck carries in a round trip (at least 5 ms), and at least 64
+    /// KiB.
     pub queue: Option<u64>,
     /// The share of packets (of 1448 bytes each) that are lost at random in each direction, from 0 to 0.5. The random
     /// numbers start from `seed`.
     pub loss: f64,
     /// The maximum rate of each connection in bytes per second, in each direction separately, including TLS and
     /// framing. `None` means no limit. S3 sends about 90 MB/s on a connection. After a pause, 64 KiB or the bytes of 3
-    /// ms pass at once. If a client sends faster, its bytes wait in buffers of the kernel or of the simulated path.
+    /// ms pass without delay. If a client sends faster, its bytes wait in buffers of the kernel or of the simulated
+    /// path.
     pub connection_bandwidth: Option<u64>,
     /// The maximum number of connections that are served at the same time. `None` means no limit. Further connections
     /// are accepted, and wait until a served one ends.

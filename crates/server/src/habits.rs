@@ -11,7 +11,8 @@ use crate::Error;
 pub struct Habits {
     /// The service's name, which [`Habits::named`] accepts. The default's name is `strict`.
     pub name: &'static str,
-    /// The `Server` header of the S3 dialect. Clients recognise a service by it, because the host name may be any.
+    /// The `Server` header of the S3 dialect. Clients recognise a service by it, because a service can have any host
+    /// name.
     pub server: &'static str,
     /// If true, a POST, PUT or PATCH without a body needs `Content-Length: 0`, and gets 411 without it. Every S3
     /// service refuses bodies of unknown length.
@@ -32,7 +33,7 @@ pub struct Habits {
     /// If true, the S3 side checks, keeps and returns `x-amz-checksum-*`. If false, it ignores them, except those in
     /// `refused_headers`. Content-MD5 is always checked.
     pub checksums: bool,
-    /// If true, a multipart upload may choose a full-object CRC32 or CRC32C. If false, only CRC64NVME may be of the
+    /// If true, a multipart upload may choose a full-object CRC32 or CRC32C. If false, only a CRC64NVME may cover the
     /// full object, and `FULL_OBJECT` with another algorithm gets 501.
     /// [R2](https://developers.cloudflare.com/r2/api/s3/api/#checksum-types)
     pub full_object_crc32: bool,
@@ -40,7 +41,7 @@ pub struct Habits {
     /// [R2](https://developers.cloudflare.com/r2/objects/multipart-objects/#limitations)
     pub equal_parts: bool,
     /// If true, a completed multipart upload can be completed again with the same parts, and gets the same answer. So a
-    /// client that lost the first answer can retry.
+    /// client that didn't get the first answer can retry.
     /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html)
     pub completes_again: bool,
     /// From this size in bytes on, the GCS dialect sends objects with `Content-Encoding: gzip` in chunks without
@@ -94,8 +95,8 @@ pub struct ListingHabits {
     /// [Storj](https://storj.dev/dcs/buckets/object-listings),
     /// [versitygw](https://github.com/versity/versitygw/issues/1283)
     pub sorted: bool,
-    /// The treatment of `list-type=2`. Older CloudServer ignores it and answers as version 1.
-    /// [CloudServer](https://github.com/scality/cloudserver/issues/490)
+    /// The treatment of `list-type=2`. Older versions of CloudServer ignore it, and answer as ListObjects
+    /// version 1 does. [CloudServer](https://github.com/scality/cloudserver/issues/490)
     pub second_version: Treatment,
     /// If true, a truncated page of version 2 has a token for the next page. Huawei's OBS leaves it out.
     /// [minio-go](https://github.com/minio/minio-go/pull/1704)
@@ -201,7 +202,7 @@ impl Habits {
         Habits { name: "gcs", ..Habits::gcs_interop() }
     }
 
-    /// Amazon S3, with temporary redirects as for new buckets, and without access control lists as in new buckets.
+    /// Amazon S3 with new buckets, which get temporary redirects and have no access control lists.
     pub fn s3() -> Habits {
         Habits {
             name: "s3",

@@ -58,7 +58,7 @@ pub(crate) fn sow(objects: &Objects, seed: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the last name of a path. Keys and buckets are text, so that no other name has an object.
+/// Returns the last name of a path. Keys and bucket names are UTF-8, so any other name is an error.
 fn name(path: &Path) -> io::Result<&str> {
     let name = path.file_name().and_then(|name| name.to_str());
     name.ok_or_else(|| named(path, io::Error::other("the name isn't UTF-8")))

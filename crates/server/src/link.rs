@@ -76,7 +76,8 @@ mod tests {
     /// The bytes that a server writes at a time: a TLS record.
     const WRITE: &[u8] = &[0; 16 << 10];
 
-    /// A connection's sender: its start, the bytes to send, and the most bytes that the receiver hasn't taken yet.
+    /// A connection's sender: its start, the bytes to send, and the maximum number of bytes that the receiver hasn't
+    /// taken yet.
     #[derive(Clone, Copy)]
     struct Sender {
         begins: Duration,
@@ -144,8 +145,8 @@ mod tests {
                 assert!((0.9..=1.0).contains(&share), "{senders} senders, a queue of {queue}: {share}");
                 let longest = Duration::from_secs_f64(queue as f64 / 25e6) + 2 * MS;
                 assert!(wait <= longest, "{senders} senders, a queue of {queue}: {wait:?}");
-                // A single sender has at most two bandwidth-delay products under way, and one of them waits in the
-                // queue.
+                // A single sender has at most two bandwidth-delay products of bytes under way, of which half wait in
+                // the queue.
                 assert!(
                     senders == 1 || wait > longest / 2,
                     "{senders} senders, a queue of {queue}: {wait:?}"

@@ -369,12 +369,13 @@ impl Objects {
         Ok(listing::page_of_versions(&read(&bucket.keys), query, order))
     }
 
-    /// Returns true if it is remembered that the object of a key was deleted at or after this time.
+    /// Returns true if the store remembers that it deleted the object of a key at or after this time.
     pub(crate) fn deleted_since(&self, bucket: &str, key: &str, since_us: u64) -> bool {
         self.bucket(bucket).is_ok_and(|bucket| bucket.deletions.since(key, since_us))
     }
 
-    /// Returns the content of an existing object as the content of a new one. The bytes are shared, and not copied.
+    /// Returns the content for a new object with the bytes of an existing one. Both share the bytes, so none are
+    /// copied.
     pub(crate) fn written_from(object: &Object) -> WrittenContent {
         WrittenContent { content: object.content.clone(), sums: object.sums() }
     }

@@ -47,7 +47,7 @@ pub(crate) enum JsonResource {
     LockRetentionPolicy,
     /// `/b/{bucket}/storageLayout`.
     StorageLayout,
-    /// `/b/{bucket}/managedFolders`, and one of them by name.
+    /// `/b/{bucket}/managedFolders`, or one of these folders by name.
     ManagedFolders {
         name: Option<String>,
     },

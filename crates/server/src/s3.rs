@@ -59,12 +59,12 @@ use checksums::AnnouncedChecksums;
 use completions::Completions;
 use error_document::ErrorContext;
 
-/// The store in the S3 dialect.
+/// The implementation of S3's operations on the store.
 struct S3Dialect {
     objects: Arc<Objects>,
     config: S3Config,
     habits: Habits,
-    /// True if access control is kept, though nothing enforces it.
+    /// True if the server stores access control settings, although it doesn't enforce them.
     accept_unenforced: bool,
     completions: Completions,
 }
@@ -328,7 +328,7 @@ fn error_document_with(
     answer
 }
 
-/// Knows the only access key of the server.
+/// The server's only access key, with which `s3s` verifies signatures.
 struct SingleKey(S3Config);
 
 #[async_trait::async_trait]
@@ -344,7 +344,7 @@ impl S3Auth for SingleKey {
     }
 }
 
-/// Finds the bucket in the host name, or else leaves it in the path.
+/// The rule by which `s3s` finds the bucket: in the host name, or otherwise in the path.
 struct BucketHosts;
 
 impl S3Host for BucketHosts {

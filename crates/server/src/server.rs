@@ -162,8 +162,8 @@ impl Server {
         )
     }
 
-    /// Returns the ids of a bucket's unfinished uploads in both dialects, each with its received bytes. A session that
-    /// is receiving bytes now is left out.
+    /// Returns the ids of a bucket's unfinished uploads in both dialects, each with the number of received bytes. A
+    /// session that is receiving bytes now is left out.
     pub fn uploads_open(&self, bucket: &str) -> Vec<(String, u64)> {
         let parts = self.shared.gcs.objects.uploads.of(bucket);
         let parts = parts.iter().map(|upload| (upload.id.clone(), upload.size()));
@@ -182,8 +182,9 @@ impl Server {
     }
 
     /// Waits until no connection is open. Connections that clients have opened and the server hasn't accepted yet count
-    /// as open. Returns false if that takes too long: `timeout` limits the wait for the last accepted connection, and then
-    /// the wait for the end of all. The call blocks the thread, and opens a connection that the counters include.
+    /// as open. Returns false if that takes too long: `timeout` limits each of two waits, first until the server has
+    /// accepted the waiting connections, and then until all connections have ended. The call blocks the thread, and
+    /// opens a connection that the counters include.
     pub fn wait_until_idle(&self, timeout: Duration) -> bool {
         // Connections are accepted in the order of their arrival. So once this one has ended, all earlier ones are
         // counted.

@@ -33,7 +33,8 @@ use crate::socket::Control;
 use crate::verb::Verb;
 use crate::wrong_answer;
 
-/// If a request is refused, its body is read to the end up to this size, so that the connection can be used again.
+/// The maximum size of a refused request's body that the server reads to its end, so that the connection can be used
+/// again.
 const DRAIN_BYTES_MAX: u64 = 1 << 20;
 
 /// The state that all connections of a server share.
@@ -200,15 +201,16 @@ fn another_writer(objects: &Objects, route: &RequestRoute) {
     }
 }
 
-/// Returns true if the client waits for `100 Continue` before it sends the body. hyper sends this answer only if there is
-/// a body. botocore also waits if there is none. It then parses the next answer on the connection wrongly, and waits for
-/// the rest of it until a timeout (<https://github.com/boto/botocore/issues/3755>). So the connection is closed.
+/// Returns true if the client waits for `100 Continue` before it sends the body. The library hyper sends this answer
+/// only if there is a body. The client botocore also waits for it without a body. It then misreads the next answer on
+/// the connection, and waits until a timeout (<https://github.com/boto/botocore/issues/3755>). So the server closes the
+/// connection.
 fn expects_continue(headers: &http::HeaderMap) -> bool {
     headers.get(EXPECT).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// Returns the answer in the form in which it is sent. The body of an answer to a HEAD is removed, because h2 would
-/// send it. The last answer of a connection says so.
+/// send it. If `is_last` is true, the answer gets `Connection: close`.
 fn shown(answer: Response<ResponseBody>, is_head: bool, is_last: bool) -> Response<ResponseBody> {
     let mut answer = if is_head { answer.map(|_| ResponseBody::empty()) } else { answer };
     if is_last {
@@ -243,8 +245,8 @@ async fn dispatch(
     answer
 }
 
-/// Answers requests about the server itself: its health, and its reset. Their paths begin with `_`, as no bucket's name
-/// does.
+/// Answers requests about the server itself: for its health or its reset. Their paths begin with `_`, because no
+/// bucket's name does.
 fn about_the_server(shared: &ServerState, request: &Request<RequestBody>) -> Option<Response<ResponseBody>> {
     match (request.method(), request.uri().path()) {
         (&Method::GET | &Method::HEAD, "/_laneway/health") => {

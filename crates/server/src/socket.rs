@@ -38,7 +38,7 @@ impl Control {
         self.killed.notify_one();
     }
 
-    /// Returns the number of times that all written bytes had been passed to the kernel or to the simulated path.
+    /// Returns how often the socket has passed all written bytes to the kernel or to the simulated path.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Relaxed)
     }
@@ -64,7 +64,7 @@ pub(crate) struct Socket {
     outbound: Option<SocketLimit>,
     tally: Arc<LiveCounters>,
     control: Arc<Control>,
-    /// True after everything has been written and the sending side was shut down, so that the client knows that nothing
+    /// True after the server has written everything and shut down its sending side. The client then knows that nothing
     /// follows.
     is_shut: bool,
 }
@@ -72,8 +72,8 @@ pub(crate) struct Socket {
 /// The maximum time for which a client may keep its side of a connection open after the server has shut its own side
 /// down.
 const LINGER_MAX: Duration = Duration::from_secs(10);
-/// The maximum number of bytes that the client may still send in this time. It is twice the window of an HTTP/2
-/// connection, because a client that began an upload before it got a GOAWAY may send a whole window.
+/// The maximum number of bytes that the client may still send within [`LINGER_MAX`]. It is twice the window of an
+/// HTTP/2 connection, because a client that began an upload before it got a GOAWAY may send a whole window.
 const LINGER_BYTES_MAX: u64 = 32 << 20;
 
 pub(crate) enum SocketTransport {
@@ -148,8 +148,8 @@ impl Drop for Socket {
     }
 }
 
-/// Reads and discards bytes until the client closes its side. If a socket is closed while it has unread bytes, even a
-/// WINDOW_UPDATE, the kernel resets the connection. Then the client loses the end of the last answer.
+/// Reads and discards bytes until the client closes its side. If a socket is closed while bytes are unread, even those
+/// of a WINDOW_UPDATE, the kernel resets the connection. The client then loses the end of the last answer.
 async fn linger(stream: TcpStream) {
     let (mut rest, mut nowhere) = (stream.take(LINGER_BYTES_MAX), tokio::io::sink());
     // After `LINGER_MAX` or `LINGER_BYTES_MAX`, the connection is closed even if the client hasn't closed its side.
@@ -282,14 +282,15 @@ mod tests {
         socket.write_all(&vec![1; ANSWER]).await.unwrap();
         socket.shutdown().await.unwrap();
         drop(socket);
-        // An upload that began before the client saw the end.
+        // The client began this upload before it saw that the server had shut its side down.
         client.write_all(&vec![0; 16 << 20]).await.unwrap();
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
         assert_eq!(answer.len(), ANSWER);
     }
 
-    /// Two seconds of bytes, less the burst. tokio's timer may add a millisecond.
+    /// Checks that the transfer took two seconds, less the time that the burst saves. tokio's timer may add a
+    /// millisecond.
     fn assert_at_rate(took: Duration) {
         assert!((1.99..2.02).contains(&took.as_secs_f64()), "{took:?}");
     }

@@ -18,8 +18,8 @@ use tokio_rustls::TlsAcceptor;
 use crate::Error;
 use crate::config::Tls;
 
-/// The acceptor of TLS connections. If the certificate was generated, it includes the certificate authority that
-/// clients must trust.
+/// The acceptor of TLS connections. For a generated certificate, it also holds the certificate authority that clients
+/// must trust.
 pub(crate) struct TlsSetup {
     pub(crate) acceptor: TlsAcceptor,
     pub(crate) ca_pem: Option<String>,
@@ -63,8 +63,8 @@ struct GeneratedCertificate {
 }
 
 /// Generates a certificate authority for this run, and a certificate for `localhost`, 127.0.0.1, ::1 and `listen`. Both
-/// are valid for 90 days. They begin yesterday, because the clocks of clients may be behind. The authority's key isn't
-/// kept.
+/// are valid for 90 days. Their validity begins yesterday, because the clocks of clients may be behind. The authority's
+/// key isn't kept.
 fn generate(listen: IpAddr) -> Result<GeneratedCertificate, Error> {
     let refuse = |error: rcgen::Error| Error::tls("making a certificate", error);
     let yesterday = OffsetDateTime::now_utc() - Duration::DAY;

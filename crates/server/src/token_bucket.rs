@@ -7,8 +7,8 @@ const BURST_BYTES: f64 = (64 << 10) as f64;
 /// If a timer is late by at most this much, the transfer catches up, so that the rate stays the same. tokio's timer
 /// counts in whole milliseconds. At 90 MB/s, a millisecond is 90 KB.
 const LATE_MAX_S: f64 = 3e-3;
-/// No byte is transferred until there are tokens for this many, a TLS record, so that writes don't become tiny. At low
-/// rates, the tokens of [`PAUSE_MAX_S`] are enough.
+/// A transfer waits until there are tokens for this many bytes (a TLS record), so that writes don't become tiny. At low
+/// rates, it waits only for the tokens that [`PAUSE_MAX_S`] brings.
 const RECORD_BYTES: f64 = (16 << 10) as f64;
 const PAUSE_MAX_S: f64 = 10e-3;
 
@@ -46,7 +46,7 @@ impl TokenBucket {
         Err(Duration::from_secs_f64((wanted - self.tokens) / self.bytes_per_second) + Duration::from_nanos(1))
     }
 
-    /// Takes the tokens of transferred bytes. There must have been room for them.
+    /// Takes the tokens of transferred bytes. There must be no more of them than `room` has returned.
     pub(crate) fn take(&mut self, bytes: usize) {
         self.tokens -= bytes as f64;
     }
@@ -62,8 +62,8 @@ mod tests {
 
     const S: Duration = Duration::from_secs(1);
 
-    /// Lets this many bytes pass in chunks of at most `chunk`, with timers that are `late`. Returns the total time and
-    /// the longest pause.
+    /// Lets this many bytes pass in chunks of at most `chunk`, while each timer fires later than requested by `late`.
+    /// Returns the total time and the longest pause.
     fn pass(rate: u64, bytes: usize, chunk: usize, late: Duration) -> (Duration, Duration) {
         let begun = Instant::now();
         let (mut now, mut bucket) = (begun, TokenBucket::new(rate, begun));

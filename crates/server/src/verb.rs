@@ -7,8 +7,8 @@ pub enum Verb {
     Get,
     /// Uploads a whole object in one request (GCS `media` and `multipart`, S3 PutObject).
     Put,
-    /// Deletes one object. Each key of a bulk delete also counts as a delete, but of the faults, only a status can be
-    /// applied to it.
+    /// Deletes one object. Each key of a bulk delete also counts as a delete, but the only fault that can apply to it
+    /// is a status.
     Delete,
     /// Deletes many objects in one request (S3 DeleteObjects).
     DeleteMany,
@@ -32,7 +32,7 @@ pub enum Verb {
     Compose,
     /// Changes metadata (GCS `patch` and `update`).
     Patch,
-    /// Uses the batch endpoint of GCS. The calls inside it also count by their own verbs.
+    /// Uses the batch endpoint of GCS. The calls inside a batch are also counted by their own verbs.
     Batch,
     /// Any request about buckets.
     Bucket,
@@ -86,8 +86,8 @@ impl Verb {
         }
     }
 
-    /// Returns true if the request carries the object's bytes. Then `@N` in a fault counts the bytes of the request,
-    /// and not of the answer.
+    /// Returns true if the request carries the object's bytes. In a fault for such a request, `@N` counts the bytes of
+    /// the request and not those of the answer.
     pub(crate) fn uploads(self) -> bool {
         matches!(self, Verb::Put | Verb::Part)
     }

@@ -1,4 +1,4 @@
-//! Applies faults to an answer, other than faults in its body's bytes.
+//! Applies faults to an answer, except faults that change the bytes of its body.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response};
@@ -8,7 +8,7 @@ use crate::body::ResponseBody;
 use crate::fault::answer::{AnswerFault, is_checksum, of_other_bytes};
 use crate::fault::select::BodyFault;
 
-/// A web page such as a captive portal or a proxy's login would send.
+/// A web page like that of a captive portal or of a proxy's login.
 const WEB_PAGE: &str = "<!doctype html><html><head><title>Welcome</title></head><body>Sign in</body></html>";
 
 /// Applies a fault to an answer. The second result is a fault for the body, if the body must end early. `is_content` is

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 /// Supplies credentials in place of those from files and environment variables.
 ///
 /// Laneway asks for a credential before the first request that needs it, and only once, even if many requests wait for
-/// the answer. It asks again when the rest of the credential's lifetime is a quarter of the whole, or 15 minutes if
-/// that is less. Until the new credential has arrived, requests use the old one. If asking fails, they use the old one
+/// the answer. It asks again when a quarter of the credential's lifetime is left, but at most 15 minutes before the
+/// end. Until the new credential has arrived, requests use the old one. If the provider fails, they use the old one
 /// until it expires. If a store refuses a credential, Laneway discards it and asks for a new one.
 ///
 /// A provider may implement only one of the two methods. Requests to the other kind of store then fail.

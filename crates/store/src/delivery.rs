@@ -216,7 +216,8 @@ fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<DeliveredRange,
 /// Returns the range that an answer carries. Some servers send a range with status 200. Laneway accepts this if it
 /// requested a range and the length matches `Content-Range`.
 fn range_of(head: &ResponseHead, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
-    // For the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers 200.
+    // If a request asks for the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers
+    // 200.
     if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
         return Some((0..0, Some(0)));
     }

@@ -60,8 +60,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Path::default()
     }
 
-    /// Returns how many more large requests for a bucket's objects would raise the rate, because each would get another
-    /// connection.
+    /// Returns the number of additional large requests for a bucket's objects that would raise the rate, because each
+    /// would get its own connection.
     async fn spare(&self, _bucket: &str) -> Spare {
         Spare::none()
     }
@@ -143,7 +143,8 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         Err(unsupported(self, Operation::Copy, to, "this store can't copy objects by itself"))
     }
 
-    /// See [`Store::rename`](crate::Store::rename). By default a copy and a removal must do it.
+    /// See [`Store::rename`](crate::Store::rename). By default it returns `None`, so the caller copies the object and
+    /// removes the source instead.
     async fn rename(
         &self,
         _source: &ObjectMeta,

@@ -21,7 +21,7 @@ pub enum GetHedge {
     Send(Option<Range<u64>>, Box<dyn GetSink>),
 }
 
-/// Chooses the reaction to a request that is much slower than others. `None` is explained at [`Get::hedge`].
+/// Chooses the reaction to a request that is much slower than others. [`Get::hedge`] explains `None`.
 pub type HedgeMaker<'a> = Option<&'a (dyn Fn() -> GetHedge + Send + Sync)>;
 
 /// A download of an object or of a range of it.
@@ -43,9 +43,9 @@ pub struct Get<'a> {
     pub size: Option<u64>,
     /// Makes the destinations of the body.
     pub sink: SinkMaker<'a>,
-    /// The reaction to an attempt that is slow compared with others. With `None`, if the body goes to a sink, Laneway
-    /// never sends a second request beside the first one. If the body is collected in memory, this field has no effect,
-    /// and Laneway itself decides to send a second request.
+    /// The reaction to an attempt that is slow compared with others. If this is `None` and the body goes to a sink,
+    /// Laneway never sends a second request beside the first one. If the body is collected in memory, this field has no
+    /// effect, and Laneway itself decides to send a second request.
     pub hedge: HedgeMaker<'a>,
     /// Counts how often answers broke off. Callers set it if they fetch one body with several downloads in turn. With
     /// the counter, a download whose answer breaks off waits before it returns. After too many breaks without progress,

@@ -15,7 +15,7 @@ use ring::digest::{SHA256, digest};
 pub struct Encryption {
     /// The algorithm by which S3 encrypts new objects.
     pub algorithm: Option<SseAlgorithm>,
-    /// S3's bucket key setting. A bucket key saves requests to the key management service.
+    /// S3's bucket key setting. With a bucket key, S3 sends fewer requests to the key management service.
     pub bucket_key: Option<bool>,
     /// The encryption context that S3 passes to its key management service.
     pub context: BTreeMap<String, String>,

@@ -343,7 +343,7 @@ fn redirection(failure: &ErrorResponse, response: &Response) -> Option<String> {
 /// Returns a key that is the same for all requests that Laneway slows down together. A store throttles only the busy
 /// part of a bucket. So the key differs for each provider, endpoint, bucket and folder.
 fn throttle_key(provider: Provider, endpoint: &str, bucket: &str, folder: &str) -> String {
-    // None of the first three parts can contain a space, so different parts never join to the same key.
+    // None of the first three parts can contain a space, so different parts never make the same key.
     format!("{} {endpoint} {bucket} {folder}", provider.scheme())
 }
 

@@ -48,7 +48,8 @@ impl GetRange {
         }
     }
 
-    /// Returns true if the range covers the whole of an empty object. The answer 416 to such a range isn't an error.
+    /// Returns true if this range of an empty object means the whole object. If a store answers 416 to such a range,
+    /// that isn't an error.
     pub(crate) fn is_whole_of_nothing(&self) -> bool {
         match self {
             Self::Bounded(Range { start, .. }) | Self::From(start) => *start == 0,

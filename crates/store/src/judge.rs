@@ -1,7 +1,8 @@
 //! All rules that decide if a failed request is tried again.
 //!
 //! Reads, whole puts, parts, deletes, listings and copies have the same effect if they run several times, so Laneway
-//! retries all of them. A move within a GCS bucket hasn't, so `gcs::move_to` looks at both names after a lost answer.
+//! retries all of them. A repeated move within a GCS bucket finds no source, so `gcs::move_to` looks at both names
+//! after a lost answer.
 //!
 //! After a lost answer, a precondition can make the second attempt fail because the first one succeeded.
 //! [`Error::is_uncertain`](crate::Error) reports this case to the verb, which then reads the object back. A chunk of a

@@ -57,7 +57,7 @@ impl List {
     }
 }
 
-/// The limits of a bucket's listings, as its answers have shown them.
+/// The limits of a bucket's listings that the store's answers have shown.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ListingLimits {
     /// True if the keys aren't sorted.

@@ -212,7 +212,7 @@ pub struct Changing {
 }
 
 impl Changing {
-    /// Returns a change of an object as it was found. The options are its new metadata: see [`MetaChange::applied`].
+    /// Returns a change of the object `found`. `options` are its new metadata: see [`MetaChange::applied`].
     pub fn new(found: ObjectMeta, options: PutOptions) -> Self {
         Self { id: found.id.clone(), meta: found, headers: HeaderMap::new(), options }
     }

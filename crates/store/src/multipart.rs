@@ -25,7 +25,7 @@ const PAGE: &str = "1000";
 /// The maximum number of pages of a list of parts. 10,000 parts fill only 10 pages, so only a faulty store reaches this
 /// limit.
 const PAGES_MAX: u32 = 100;
-/// The root element of a list of parts, as the services name it and as moto 5.2 does.
+/// The names of the root element of a list of parts: that of the services, and that of moto 5.2.
 const LISTED_PARTS: [&str; 2] = ["ListPartsResult", "ListPartsResponse"];
 
 /// The differences between the dialects' multipart protocols.

@@ -78,7 +78,7 @@ pub struct ReservedScheme(&'static str);
 /// Schemes that name a cloud or a path now, or may do so in the future.
 const TAKEN: [&str; 10] = ["gs", "s3", "gcs", "file", "http", "https", "az", "azure", "abfs", "abfss"];
 
-/// The schemes that callers have reserved. Their few bytes are never freed.
+/// The schemes that callers have reserved. The few bytes of their names are never freed.
 static RESERVED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
 /// The error for a text that can't be a dialect's scheme: it isn't a scheme in lower case, or already has another

@@ -88,7 +88,7 @@ pub struct SignedUrl {
     pub expires_at: SystemTime,
     /// The reason why the URL may expire before the requested time.
     pub ends_early: Option<&'static str>,
-    /// Names and values of the headers that its user must send, without `Host`.
+    /// Names and values of the headers that the URL's user must send, without `Host`.
     pub headers: Vec<(String, String)>,
 }
 

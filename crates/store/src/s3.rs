@@ -296,8 +296,8 @@ impl HttpDialect for S3 {
     fn learn(&self, bucket: &str, outgoing: &Outgoing, failure: &ErrorResponse, credential: u64) -> bool {
         if failure::is_elsewhere(failure) {
             let is_certain = failure::is_certainly_elsewhere(failure);
-            // A concurrent request may have learned the region just before, so it isn't new here. This request must
-            // still be tried again.
+            // A concurrent request may have recorded the region just before, so `found` doesn't report it as new. This
+            // request must still be tried again.
             let is_known = match &failure.region {
                 Some(region) => self.regions.found(bucket, region) || is_certain,
                 None => is_certain && self.regions.lost(bucket),

@@ -60,8 +60,8 @@ pub struct Settings {
     /// The key of a Google service account, in the format of its file. If it is set, Laneway doesn't search for GCS
     /// credentials. [`Self::credential_provider`] has precedence.
     pub service_account_key: Option<String>,
-    /// The role to assume with the AWS keys, whether they are in these settings or were found. The role's temporary
-    /// keys then sign the requests.
+    /// The role to assume with the AWS keys. The keys may be in these settings, or Laneway finds them. The role's
+    /// temporary keys then sign the requests.
     pub assume_role: Option<AssumedRole>,
     /// Email addresses of Google service accounts to impersonate. Requests act as the last account. The accounts before
     /// it are delegates. Laneway's own identity must be permitted to impersonate the first account, and each account

@@ -118,8 +118,8 @@ impl Store {
         self.dialect.path(bucket).await
     }
 
-    /// Returns how many more large requests for the bucket's objects would raise the rate, because each would get
-    /// another lane. The answer may change at any time.
+    /// Returns the number of additional large requests for the bucket's objects that would raise the rate, because each
+    /// would get its own lane. The answer may change at any time.
     pub async fn spare(&self, bucket: &str) -> Spare {
         self.dialect.spare(bucket).await
     }

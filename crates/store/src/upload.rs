@@ -52,7 +52,7 @@ pub struct PutOptions {
 }
 
 impl PutOptions {
-    /// Fills each field that `self` leaves empty from `before`. Metadata and tags are merged. For a name in both, the
+    /// Fills the empty fields of `self` with those of `before`. Metadata and tags are merged. For a name in both, the
     /// value of `self` is used.
     #[must_use]
     pub fn or(self, before: Self) -> Self {

@@ -1,9 +1,10 @@
 //! One suite of behaviours for every dialect, transport and server.
 //!
 //! A behaviour is an async function that gets a [`World`](world::World): a store, a bucket and the server's
-//! capabilities. It appears once in the table below, and runs as a separate test in each place. The places are the
-//! embedded server in both dialects over plain HTTP/1.1, TLS with HTTP/1.1 and TLS with HTTP/2, the same with the
-//! habits of each known service, and optionally an external server:
+//! capabilities. It appears once in the table below, and runs as a separate test in each place. One place is a store in
+//! memory. The others are the embedded server in both dialects over plain HTTP/1.1, TLS with HTTP/1.1 and TLS with
+//! HTTP/2, and the embedded server with the habits of each known service. A command like this one runs the suite with
+//! an external server:
 //!
 //! ```text
 //! LANEWAY_CONFORMANCE_S3=https://127.0.0.1:9000 LANEWAY_CONFORMANCE_S3_SERVER=minio LANEWAY_CONFORMANCE_BUCKET=b \

@@ -97,7 +97,8 @@ fn a_throttle_is_waited_for() {
     });
 }
 
-/// Requests that wait for the only connection when the bucket throttles are built again. They had never been sent.
+/// When the bucket throttles, Laneway builds the requests again that wait for the only connection. They don't count,
+/// because they were never sent.
 #[test]
 fn only_what_was_sent_is_counted() {
     for provider in BOTH {
@@ -198,7 +199,7 @@ fn a_conditional_patch_whose_answer_was_lost_has_happened() {
         run(async {
             let id = ObjectId::new(Endpoint::BUCKET, "k");
             put(&store, &id, b"bytes", Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
-            // Only a change that clears has a condition.
+            // Only a change that clears metadata carries a condition.
             let change = MetaChange::default().clears_metadata(true).metadata("a", "1");
             match store.set_meta(&id, &change).await {
                 Ok(meta) => assert!(happened && meta.metadata == Some([("a".into(), "1".into())].into())),

@@ -146,7 +146,8 @@ async fn where_multipart_uploads_are_forbidden_that_is_asked_once_a_bucket() {
     assert_eq!(server.asked().len(), 2);
 }
 
-/// The last chunk's answer is cut off, and perhaps the session's own state too. The object shows the result.
+/// The answer to the last chunk is cut off, and in one case also the answer about the session's state. In that case,
+/// the caller must read the object.
 #[tokio::test]
 async fn the_unreadable_end_of_a_session_is_asked_for_again() {
     const WHOLE: &str = r#"{"name":"k","size":"9","generation":"7","crc32c":"4waSgw=="}"#;
@@ -169,7 +170,7 @@ async fn the_unreadable_end_of_a_session_is_asked_for_again() {
     }
 }
 
-/// The caller decides how often the bytes are sent.
+/// The store sends the bytes only once. The caller decides if they are sent again.
 #[tokio::test]
 async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_once() {
     let server = Scripted::serve(|asked: &Asked| match asked.header("content-range") {
@@ -183,7 +184,7 @@ async fn a_session_that_takes_bytes_and_has_none_of_them_is_sent_them_once() {
     assert_eq!(server.asked().len(), 2, "the second requests the session's offset");
 }
 
-/// A write whose answer is a 200 with half a document is done, as the object shows.
+/// If the answer to a write is a 200 with half a document, Laneway reads the object to find out if the write succeeded.
 #[tokio::test]
 async fn the_unreadable_answer_to_a_write_is_settled_by_the_object() {
     const WHOLE: &str = r#"{"name":"k","size":"9","generation":"7","crc32c":"4waSgw=="}"#;
@@ -246,7 +247,7 @@ async fn another_storage_class_keeps_the_access_control_list_of_the_same_change(
     assert!(rewrite.target.contains("destinationPredefinedAcl=private"), "{rewrite:?}");
 }
 
-/// A single answer from a proxy, or a damaged one, tells nothing about the server.
+/// A single answer that comes from a proxy or is damaged shows nothing about the server.
 #[tokio::test]
 async fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again() {
     const BEGUN: &str =
@@ -272,7 +273,7 @@ async fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again()
         let asked = readable_after + usize::from(is_begun);
         assert_eq!(server.asked().len(), asked, "{unreadable:?}");
         assert!(begun.is_ok_and(|upload| upload.upload_id == "u") || !is_begun);
-        // The store doesn't ask again for what it has learned.
+        // The store remembers if the server supports multipart uploads, and doesn't test this again.
         let again = store.begin(&id(), &PutOptions::default()).await;
         assert_eq!((again.is_ok(), server.asked().len()), (is_begun, asked + usize::from(is_begun)));
         assert!(again.is_ok() || again.is_err_and(|error| error.is_unsupported()));

@@ -92,7 +92,8 @@ fn an_object_of_a_customers_key_is_read_with_that_key_only() {
     }
 }
 
-/// An object with a different key than the store's can't be read. GCS says that the key is wrong, and S3 denies access.
+/// Returns true if the server refuses to read an object that was encrypted with another key. GCS says that the key is
+/// wrong, and S3 denies access.
 async fn is_closed_to(store: &Store, key: &str) -> bool {
     let error = store.get(Get::new(&id(key))).await.expect_err("it has another key");
     match store.provider() {
@@ -235,7 +236,7 @@ fn locks_and_holds_are_asked_for_and_shown() {
             assert_eq!((meta.retention, meta.legal_hold), (Some(retention), true), "{provider:?}");
             let begun = store.begin(&id("large"), &options).await;
             match provider {
-                // The resumable session that replaces the upload supports them.
+                // On GCS a resumable session takes the place of this upload, and supports retention and holds.
                 Provider::Gcs => assert!(begun.is_err_and(|e| e.is_unsupported())),
                 _ => assert!(begun.is_ok()),
             }

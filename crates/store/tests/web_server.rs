@@ -108,8 +108,8 @@ async fn a_weak_tag_is_compared_though_it_cannot_be_asked_for() {
     assert!(error.is_precondition(), "{error}");
 }
 
-/// The answers of Go's, nginx's and Apache's TLS ports to a HEAD over plain HTTP. The message that a GET gets would be
-/// in the body.
+/// The answers of Go's, nginx's and Apache's TLS ports to a HEAD over plain HTTP. The answers to a GET would have a
+/// message in the body.
 const OF_TLS_PORTS: [&str; 2] = [
     "HTTP/1.0 400 Bad Request\r\n\r\n",
     "HTTP/1.1 400 Bad Request\r\nServer: nginx\r\nConnection: close\r\n\r\n",

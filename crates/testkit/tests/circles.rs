@@ -129,7 +129,7 @@ fn drawing(heading: &str, name: &str, uses: &Uses) -> String {
     )
 }
 
-/// Returns the longest path down from a module.
+/// Returns the length of the longest path down from a module.
 fn height(uses: &Uses, module: &str) -> usize {
     uses[module].iter().map(|used| height(uses, used) + 1).max().unwrap_or_default()
 }

@@ -236,7 +236,7 @@ impl Tests {
         }
     }
 
-    /// Returns true if this test exists, or for `*`, a file with tests.
+    /// Returns true if this test exists. If the name ends in `*`, returns true if a file with tests has this path.
     fn has(&self, name: &str) -> bool {
         // `program` is a crate or one of its test programs.
         let (program, path) = name.split_once(": ").unwrap_or(("", name));
@@ -290,7 +290,7 @@ fn marked(text: &str) -> BTreeSet<String> {
     tests
 }
 
-/// Returns the functions that the table beside their folder names.
+/// Returns the functions of a file that are named in the table beside its folder.
 fn behaviours(text: &str, path: &Path) -> BTreeSet<String> {
     let table = path.parent().map(|folder| folder.with_extension("rs")).expect("a folder");
     let table = fs::read_to_string(table).expect("the table can be read");

@@ -1,5 +1,5 @@
-//! Each word in the code has one meaning (docs/words.md). Retired words, which had several meanings or a better known
-//! name in the field, must not return as names.
+//! Each word in the code has one meaning (docs/words.md). Retired words had several meanings, or the field has a better
+//! known word. They must not be used in names again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -107,8 +107,7 @@ pub(super) fn begin_multipart(bucket: &Bucket, from: &mut Unpacked<'_>) -> Resul
 
 pub(super) fn put_part(bucket: &Bucket, from: &mut Unpacked<'_>, memory: Memory) -> Result<Work, Failure> {
     let upload = named_upload(bucket, from)?;
-    // A number above `u32::MAX` becomes `u32::MAX`. The library refuses that number too, with the error for too large
-    // numbers.
+    // A number above `u32::MAX` becomes `u32::MAX`. The library refuses both numbers with the same error.
     let number = u32::try_from(from.number()?).unwrap_or(u32::MAX);
     let part = upload.part(number, memory.into_bytes());
     Ok(Work::new(bucket.client(), async move {

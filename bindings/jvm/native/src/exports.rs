@@ -1,5 +1,5 @@
-//! The native methods of `dev.laneway.Native`. The Javadoc of that class describes each. `with_env` keeps a
-//! panic from unwinding into the JVM, and throws a `RuntimeException` there instead.
+//! The native methods of `dev.laneway.Native`. The Javadoc of that class describes each of them. If one
+//! panics, `with_env` doesn't let the panic unwind into the JVM, but throws a `RuntimeException` there.
 
 #![expect(unsafe_code, reason = "a JVM finds native methods by symbol, and passes memory by address")]
 
@@ -20,7 +20,7 @@ use laneway_bindings_core::packed::{Packed, Unpacked};
 use laneway_bindings_core::provider::{self, HostProvider};
 use laneway_bindings_core::{described, log, settings, value, verbs};
 
-/// A failure that doesn't fit into an answer. Java receives it as a `RuntimeException`.
+/// A failure of the native method itself. Java receives it as a `RuntimeException`.
 #[derive(Debug, thiserror::Error)]
 enum JniFailure {
     #[error(transparent)]
@@ -165,7 +165,7 @@ method!(Java_dev_laneway_Native_lendSeveral(env, queue: jlong, call: jlong, verb
     for (index, place) in places.chunks_exact(2).enumerate() {
         let buffer = memory.get_element(env, index)?;
         let (start, len) = part(env, &buffer, place[0], place[1])?;
-        // A JNI frame has room for few local references, and there may be thousands of ranges.
+        // Delete the reference now: a JNI frame has room for few of them, and there may be thousands of ranges.
         env.delete_local_ref(buffer);
         // SAFETY: `part` has checked that the bytes lie within the buffer. Java's `RangesCall` keeps the buffer
         // alive until the queue reports the call's end.
@@ -285,7 +285,7 @@ fn part(env: &Env<'_>, memory: &JByteBuffer<'_>, at: jint, length: jint) -> Resu
     Ok((unsafe { start.add(at) }, len))
 }
 
-/// Copies as many bytes as fit to a part of a direct buffer. Returns their number.
+/// Copies bytes to a part of a direct buffer, as many as fit there. Returns their number.
 fn copied(env: &Env<'_>, bytes: &[u8], memory: &JByteBuffer<'_>, at: jint, length: jint) -> Result<jint> {
     let (start, len) = part(env, memory, at, length)?;
     let count = bytes.len().min(len);

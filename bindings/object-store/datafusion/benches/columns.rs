@@ -52,7 +52,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// The cost of one run.
+/// The time and the number of connections of one run.
 struct Row {
     seconds: f64,
     processor_s: f64,

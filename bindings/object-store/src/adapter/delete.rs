@@ -18,12 +18,12 @@ struct DeleteStream {
     removed: DeleteMany,
     interjected: LocationErrors,
     given: usize,
-    /// The next outcome, while an error of the caller's stream must be returned before it.
+    /// The next outcome, which waits until an earlier error of the caller's stream has been returned.
     held: Option<(String, std::result::Result<(), laneway::Error>)>,
 }
 
-/// Deletes the objects at these locations in full batches. The outcomes come in the order of the locations. An error of
-/// the caller's stream is passed on at the same position.
+/// Deletes the objects at these locations in full batches. The outcomes come in the order of the locations. If
+/// the caller's stream yields an error, the error comes at the same position.
 pub(super) fn many(
     bucket: &Bucket,
     locations: BoxStream<'static, Result<Path>>,
@@ -71,7 +71,7 @@ impl DeleteStream {
         }))
     }
 
-    /// Takes an error that the caller's stream yielded before the location with this number.
+    /// Takes an error that the caller's stream yielded before the location at index `number`.
     fn interjected(&self, number: usize) -> Option<Error> {
         let mut interjected = self.interjected.lock().unwrap_or_else(PoisonError::into_inner);
         interjected.front().filter(|(before, _)| *before <= number)?;

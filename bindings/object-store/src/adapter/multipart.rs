@@ -11,7 +11,7 @@ use super::object_store::path::Path;
 use super::object_store::{Error, MultipartId, PutMultipartOptions, PutPayload, PutResult, Result};
 use super::put_result;
 
-/// Begins an upload. Its id also contains the kind of checksum that the store computes.
+/// Begins an upload. The returned id also contains the kind of checksum that the store computes.
 pub(in super::super) async fn create(
     bucket: &Bucket,
     path: &Path,
@@ -31,8 +31,8 @@ pub(in super::super) async fn put_part(
     index: usize,
     data: PutPayload,
 ) -> Result<PartId> {
-    // An index above `u32::MAX` becomes the largest number. The library refuses that number, as any number above the
-    // store's limit.
+    // An index above `u32::MAX` becomes the largest number. The library refuses it, because it is above every store's
+    // limit.
     let number = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
     let part = upload(bucket, path, id)?.part(number, Bytes::from(data)).await;
     Ok(PartId { content_id: part.map_err(|e| error(path, e))?.to_string() })

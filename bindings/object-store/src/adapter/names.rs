@@ -26,7 +26,8 @@ pub(super) fn version(names: VersionNames, e_tag: &str) -> Option<Version> {
     }
 }
 
-/// Returns true if an object's ETag is in a condition's list, which is `*` for any ETag, or ETags separated by commas.
+/// Returns true if an object's ETag is in a condition's list of ETags, which are separated by commas. The list `*`
+/// stands for any ETag.
 pub(super) fn is_one_of(list: &str, meta: &ObjectMeta) -> bool {
     let own = e_tag(meta.version.as_ref());
     list.trim() == "*" || list.split(',').any(|one| own.as_deref() == Some(one.trim().trim_matches('"')))

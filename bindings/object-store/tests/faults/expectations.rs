@@ -19,16 +19,16 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         "status 403" | "status 500" | "status 503" if is_batch => Success,
         // If a store refuses multipart uploads, the upload uses a session.
         "status 403" if cell.request == "begin:1" && !cell.always && is_gcs => Success,
-        // A HEAD that S3 forbids is sent once more without asking for the checksum.
+        // If S3 forbids a HEAD, Laneway sends it once more without asking for the checksum.
         "status 403" if cell.request == "head:1" && !cell.always && !is_gcs => Success,
         "status 403" => Failure(&["permission"]),
-        // GCS's 503 is a failure, and S3's 503 is a throttle. The answer to a HEAD doesn't show which of the
-        // two it is.
+        // On GCS a 503 is a failure, and on S3 it is a throttle. The answer to a HEAD doesn't show which of the
+        // two is meant.
         "status 503" => passes_or(&["throttled", "server"]),
         "status 500" => passes_or(&["server"]),
         "reset" | "drop" | "refuse-stream" if is_removal => Either(&["transport"]),
         "reset" | "drop" | "refuse-stream" => passes_or(&["transport"]),
-        // The answer to an S3 HEAD is complete with its head, so bytes after it don't matter.
+        // The answer to an S3 HEAD consists only of headers, so a fault in the bytes after them has no effect.
         "reset@100" | "cut@100" | "truncate" if cell.operation == Operation::Head && !is_gcs => {
             Either(&["transport"])
         }

@@ -16,7 +16,7 @@ mod v0_13;
 #[cfg(feature = "object_store_0_14")]
 mod v0_14;
 
-/// The two versions use different turns, so that the same fault runs in different dialects and protocols.
+/// The two tests pass different turns, so that they test the same fault in different dialects and protocols.
 #[cfg(feature = "object_store_0_13")]
 #[test]
 fn every_fault_ends_in_exact_success_or_the_right_error_of_0_13() {

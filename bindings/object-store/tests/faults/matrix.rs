@@ -126,7 +126,7 @@ pub(crate) fn run(turn: usize, carry_out: CarryOut) {
     assert!(failures.is_empty(), "{} of {} cells:\n{}", failures.len(), cells.len(), failures.join("\n"));
 }
 
-/// Returns the cells, and the number of skipped ones by reason.
+/// Returns the cells to run, and the number of skipped cells for each reason.
 fn cells(turn: usize) -> (Vec<Cell>, BTreeMap<&'static str, usize>) {
     let (mut cells, mut skipped) = (Vec::new(), BTreeMap::new());
     for (place, (operation, request)) in STRIKES.into_iter().enumerate() {

@@ -50,7 +50,7 @@ async fn run(operation: Operation, store: &LanewayStore) -> Result<(), Ended> {
             let mut upload = store.put_multipart(&key).await.map_err(ended)?;
             let sent = send(&mut *upload).await;
             if sent.is_err() {
-                // A writer that gives up aborts the upload. The store may not receive the request.
+                // Callers abort the upload if a write fails. The store may not receive the abort.
                 let _ = upload.abort().await;
             }
             sent.map_err(ended)

@@ -8,7 +8,7 @@ use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 
 use crate::matrix::Operation;
 
-/// The starts of ranges that one call reads. They are too far apart to be read in one request.
+/// One call reads ranges that begin at these offsets. They are too far apart to be joined into one request.
 pub(crate) const RANGES: [usize; 3] = [10, 2 << 20, 4 << 20];
 
 pub(crate) static SMALL_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| random_bytes(1, 5000));
@@ -71,7 +71,7 @@ impl Rig {
         }
     }
 
-    /// Returns the mistake in the store's state after an operation that has `succeeded` or not, if there is one.
+    /// Checks the store's state after an operation that has `succeeded` or failed. Returns the mistake, if there is one.
     pub(crate) fn problem(&self, operation: Operation, succeeded: bool) -> Option<&'static str> {
         let keys = self.endpoint.keys();
         let (old, new): (&[u8], &[u8]) = match operation {

@@ -18,7 +18,7 @@ def record_batch(metas: Sequence[ObjectMeta]) -> Any:
     kinds = arrow.DataType if is_arro3 else arrow
     text, times = (kinds.utf8() if is_arro3 else kinds.string()), kinds.timestamp("us", tz="UTC")
     make = arrow.Array if is_arro3 else arrow.array
-    # arro3 makes no timestamps from Python's, but it casts integers.
+    # arro3 can't convert Python's timestamps, but it can cast integers.
     updated = make([_micros(meta["last_modified"]) for meta in metas], kinds.int64()).cast(times)
     columns = {
         "path": make([meta["path"] for meta in metas], text),

@@ -1,7 +1,7 @@
-"""Configuration keys of stores, and the setting of the Rust library's client that each of them sets.
+"""Configuration keys of stores. Each key sets a setting of the Rust library's client.
 
-A key of another library that has no meaning here raises an exception. If it were ignored, its user would believe that
-it has an effect.
+A key of another library that has no meaning here raises an exception. If Laneway ignored the key, its user would
+believe that it has an effect.
 """
 
 import os
@@ -140,7 +140,7 @@ _CLIENT: _Known = {
     "proxy_url": _Setting("https_proxy", str),
     "root_certificate": _Setting("ca_file", _text),
     "read_timeout": _Setting("stall_timeout", _seconds),
-    # obstore's limit for a whole request. A transfer that makes progress may take any time here.
+    # In obstore, this limits the time of a whole request. Here, a transfer that makes progress may take any time.
     "timeout": _Setting("stall_timeout", _seconds),
     "user_agent": _Setting("user_agent_suffix", str),
     "bandwidth_limit": _Setting("bandwidth_limit", int),

@@ -120,6 +120,6 @@ async def _copy_async(
     return await run_async(copy_job(sources, destination, **options), progress)
 
 
-# Show the signature of the job, because it is the overload with the many options.
+# Show the signature of the job, because this overload has more options.
 for _function in (copy, copy_async):
     setattr(_function, "__signature__", inspect.signature(get_overloads(_function)[-1]))

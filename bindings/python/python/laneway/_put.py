@@ -1,4 +1,4 @@
-"""Writes objects from sources that produce bytes bit by bit: objects with `read`, iterables, and async iterables."""
+"""Writes objects from sources that produce bytes piece by piece: objects with `read`, and (async) iterables."""
 
 from __future__ import annotations
 

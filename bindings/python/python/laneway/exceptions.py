@@ -121,7 +121,7 @@ class IntegrityError(GenericError):
 
 
 class InvalidError(GenericError):
-    """The store refuses the request as invalid for any state of the object."""
+    """The store refuses the request as invalid, and would do so in any state of the object."""
 
     kind = "invalid"
 

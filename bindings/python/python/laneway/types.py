@@ -74,7 +74,7 @@ class OffsetRange(TypedDict):
 
 
 class SuffixRange(TypedDict):
-    """The last bytes of an object, by their number."""
+    """The last bytes of an object. `suffix` is the number of these bytes."""
 
     suffix: int
 

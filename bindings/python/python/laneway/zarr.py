@@ -73,7 +73,7 @@ class Store(ZarrStore):  # type: ignore[misc, unused-ignore]
         try:
             content = await (await self.store.get_async(key, options=options)).bytes_async()
         except InvalidRangeError:
-            # A range beyond the end of the object is empty, as a slice is.
+            # A range beyond the end of the object is empty, as with a slice in Python.
             return prototype.buffer.from_bytes(b"")
         except FileNotFoundError:
             return None

@@ -15,9 +15,9 @@ use super::list::listed;
 #[pymethods]
 impl ObjectStore {
     /// Lists the entries of a folder, or of the whole store. With `name_prefix`, lists only the entries whose names begin
-    /// with that text. The result has `objects`, and the `common_prefixes` of
-    /// objects further down, which are the names of folders without a slash at the end. With `return_arrow`, `objects`
-    /// is an Arrow table instead of a list.
+    /// with that text. In the result, `objects` are the objects directly in the folder, and `common_prefixes`
+    /// are the names of its folders, without a slash at the end. With `return_arrow`, `objects` is an Arrow table
+    /// instead of a list.
     #[pyo3(signature = (prefix = None, *, name_prefix = None, return_arrow = false))]
     fn list_with_delimiter(
         &self,

@@ -76,7 +76,7 @@ fn put(
 }
 
 /// Returns the content if the Rust library can read it by itself, from a buffer or a file. Otherwise returns `None`,
-/// because Python has to produce the content bit by bit.
+/// because Python has to produce the content piece by piece.
 fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
     if let Some(bytes) = lent(file)? {
         return Ok(Some(bytes.into()));
@@ -87,7 +87,7 @@ fn payload(file: &Bound<'_, PyAny>) -> PyResult<Option<Payload>> {
     }
 }
 
-/// Writes an object whose content Python produces bit by bit, as `laneway/_put.py` does.
+/// Writes an object whose content Python produces piece by piece, as `laneway/_put.py` does.
 fn streamed<'py>(
     name: &str,
     store: &Bound<'py, ObjectStore>,

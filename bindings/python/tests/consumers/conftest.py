@@ -31,7 +31,7 @@ def fs(scheme, filesystem):
 
 @pytest.fixture
 def by_laneway(fs):
-    """Fails if Laneway sends no request in a block, because then the library has used another client."""
+    """Fails if Laneway sends no request in a `with` block, because then the tested library has used another client."""
 
     @contextmanager
     def block():

@@ -51,7 +51,7 @@ def test_torch_saves_and_loads(checkpoints, scheme):
     save(saved, store, "model.pt")
     loaded = load(store, "model.pt")
     check(loaded, saved)
-    # The tensors can be changed. The object stays as it is.
+    # The program can change the tensors, and the object stays as it is.
     loaded["model"]["large"].zero_()
     assert not loaded["model"]["large"].any()
     check(load(store, "model.pt"), saved)

@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The cells of a fault, which share a store. The fault hits the first request of each cell, or all of them."""
+    """The cells of one fault, which share a store. The fault hits the first request of each cell, or all requests."""
 
     fault: Fault
     scheme: str
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
     def rules(self) -> list[str]:
         which = "1" if self.is_once else "1-999999"
-        # A batch has no key that a rule could match, but only one operation sends batches.
+        # A batch has no key, so its rule can't name one. It needs none, because only one operation sends batches.
         return [
             f"{verb}:{which} {'' if verb in ('delete-many', 'batch') else f'key={cell.strike.folder}* '}{self.fault.action}"
             for cell in self.cells
@@ -54,8 +54,8 @@ class Row(NamedTuple):
 
 
 def rows() -> Iterator[Row]:
-    """Yields the rows. In each dialect a fault hits one half of the requests once, and the other half always. The
-    dialects swap the halves."""
+    """Yields the rows. In each dialect, a fault hits one half of the requests once, and it hits the other half always.
+    The dialects swap the halves."""
     for (place, fault), scheme, is_once in itertools.product(enumerate(FAULTS), ("s3", "gs"), (True, False)):
         tls = fault.kind in OF_H2 or place % 2 == 1
         cells = [
@@ -91,7 +91,7 @@ def skipped(strike: Strike, fault: Fault) -> str | None:
 
 
 def run(row: Row) -> list[tuple[str, str | None]]:
-    """Runs the cells of a row. Returns the mistake in each, if there is one."""
+    """Runs the cells of a row. Returns each cell's name, and the mistake in its outcome, if there is one."""
     with Served(row.scheme, row.tls, row.rules()) as served, tempfile.TemporaryDirectory() as folder:
         return [(f"{cell.strike.folder}{row.name}", wrong(row, cell, served, Path(folder))) for cell in row.cells]
 

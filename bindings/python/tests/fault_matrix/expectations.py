@@ -23,8 +23,8 @@ def failure(*errors: type[e.BaseError]) -> Expected:
 
 
 def either(*errors: type[e.BaseError]) -> Expected:
-    """The outcome depends on which of several requests came first, or on whether the broken answer already contained
-    enough.
+    """Allows success and failure. The outcome depends on the order in which requests came, or on the number of bytes
+    in the broken answer.
     """
     return Expected(True, errors)
 
@@ -33,9 +33,9 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
     """Returns the expected outcome. If the fault hits every request, the client doesn't retry."""
     about, kind = strike.about, fault.kind
     is_s3 = scheme == "s3"
-    # Keys whose batch fails are removed one by one.
+    # If a batch fails, Laneway removes its keys one by one.
     is_batch = strike.operation == "delete-many"
-    # The answer to an S3 HEAD or to a part is complete with its head, so bytes after it don't matter.
+    # The answer to an S3 HEAD or to a part consists only of headers, so a fault in later bytes has no effect.
     is_all_in_head = about is About.HEADERS and is_s3 or strike.verb == "part"
     # Bytes that a stream has delivered can't be taken back.
     is_streamed = strike.operation == "stream"
@@ -68,15 +68,15 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return failure(e.PermissionDeniedError)
         case "throttle" | "failure" if is_batch:
             return SUCCESS
-        # A 503 from Google is a failure, and one from Amazon is a throttle. The answer to a HEAD doesn't show which of
-        # them sent it.
+        # On GCS a 503 is a failure, and on S3 it is a throttle. The answer to a HEAD doesn't show which of the two is
+        # meant.
         case "throttle":
             return passes_or(*((e.ThrottledError,) if is_s3 and about is not About.HEADERS else (e.ThrottledError, e.ServerError)))
         case "failure":
             return passes_or(e.ServerError)
         case "break" | "not taken":
             return either(e.TransportError) if is_batch else passes_or(e.TransportError)
-        # The answer to a delete consists only of the status. A write may not need the lost part of its
+        # The answer to a delete consists only of the status. For a write, Laneway may not need the lost part of the
         # answer.
         case "loss" if about is About.REMOVAL or is_all_in_head or about is About.WRITE and not is_once:
             return either(e.TransportError)
@@ -95,8 +95,8 @@ def expected(strike: Strike, fault: Fault, is_once: bool, scheme: str) -> Expect
             return either(e.IntegrityError)
         case "wrong checksum":
             return SUCCESS
-        # If two headers state different lengths, it is unknown which is right. In these cases a listing has also
-        # stated the length.
+        # If two headers state different lengths, it is unknown which is right. For these two operations, a listing
+        # has also stated the length.
         case "long length" if strike.operation in ("sync-down", "directory-get") and about is About.CONTENT:
             return either(e.IntegrityError, e.TransportError)
         case "long length" if about is About.CONTENT:

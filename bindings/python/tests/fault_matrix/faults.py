@@ -16,7 +16,7 @@ FAULTS = [
         "throttle": ["status 429", "status 429 retry-after 1s", "status 503", "status 503 retry-after 1s"],
         "failure": ["status 500", "status 502"],
         "refusal": ["status 403"],
-        # There is no answer, or the request broke off. The request wasn't carried out.
+        # The connection breaks before the server has carried out the request.
         "break": ["reset", "drop", "cut"],
         # The answer is incomplete or missing. The request may have been carried out.
         "loss": ["stall", "reset@100", "drop@100", "cut@100", "stall@100", "truncate@0", "truncate", "lose-answer"],

@@ -26,15 +26,15 @@ READ = (SMALL, inverted(SMALL))
 
 
 class About(Enum):
-    """The subject of a request."""
+    """The content of a request or of its answer."""
 
     # Reads: the bytes of a whole object, the bytes of a range, a document to parse, headers.
     CONTENT = auto()
     RANGE = auto()
     DOCUMENT = auto()
     HEADERS = auto()
-    # Writes: a write whose answer describes the object, the beginning of an upload, whose answer names it, and a
-    # removal.
+    # Writes: a write whose answer describes the object, the beginning of an upload (its answer names the upload),
+    # and a removal.
     WRITE = auto()
     BEGIN = auto()
     REMOVAL = auto()
@@ -53,8 +53,8 @@ class Strike(NamedTuple):
 
 
 class Scene:
-    """The surroundings of an operation: a store, a local folder, and a flag that tells if calls are
-    awaited."""
+    """The surroundings of an operation: a store, a local folder, and a flag that is true if calls
+    are awaited."""
 
     def __init__(self, served: Any, folder: Path, strike: Strike, reached: dict[str, Any], is_awaited: bool) -> None:
         prefix = strike.folder
@@ -266,7 +266,7 @@ def strikes(scheme: str) -> list[Strike]:
         Strike("delete-many", "delete-many" if scheme == "s3" else "batch", About.REMOVAL),
         Strike("copy", "copy", About.WRITE),
         Strike("rename", "copy", About.WRITE),
-        # GCS moves an object by one request. Before that, Laneway looks the object up.
+        # GCS moves an object by one request, and Laneway looks the object up before it.
         Strike("rename", "delete", About.REMOVAL) if scheme == "s3" else Strike("rename", "head", About.HEADERS),
         Strike("directory-get", "list", About.DOCUMENT),
         Strike("directory-get", "get", About.CONTENT),

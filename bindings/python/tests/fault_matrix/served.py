@@ -12,8 +12,8 @@ import laneway
 
 
 class Served:
-    """A separate store, which tests reach in one dialect. The faults hit other verbs or keys than the requests that
-    prepare and check objects."""
+    """A separate store, which tests reach in one dialect. The faults don't hit the requests that prepare and check
+    objects, because these requests have other verbs or keys."""
 
     def __init__(self, scheme: str, tls: bool, faults: list[str]) -> None:
         self.scheme = scheme

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Options that people type because other tools have them. Each entry has the options, the verbs that they are typed with (an empty list
+/// Options that people type because other tools have them. Each entry has the options, the verbs to which it applies (an empty list
 /// means all), and the answer.
 const ANSWERS: &[(&[&str], &[&str], &str)] = &[
     (
@@ -214,7 +214,7 @@ pub(crate) fn answer_to_verb(verb: &str) -> Option<&'static str> {
     VERB_ANSWERS.iter().find(|(verbs, _)| verbs.contains(&verb)).map(|(_, answer)| *answer)
 }
 
-/// The standard library's messages for a text that isn't a number. They are replaced by clearer words.
+/// The standard library's messages for a text that isn't a number. Laneway replaces them by clearer words.
 const OF_PARSERS: &[&str] = &[
     "invalid digit found in string",
     "number too large to fit in target type",

@@ -1,5 +1,5 @@
-//! Every verb accepts the common options, but only some of them affect it. This module lists these for each verb, and arranges the help.
-//! `-h` shows a verb's most used options. `--help` shows all that have an effect, with examples.
+//! Every verb accepts the common options, but only some of them affect it. This module lists these options for each verb, and arranges the
+//! help. `-h` shows a verb's most used options. `--help` shows all options that have an effect, with examples.
 
 use clap::{Arg, Command};
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::arguments::{CommandLine, command, long_help, short_help};
 
-    /// The most lines of a short help, so that it fits a terminal.
+    /// The maximum number of lines of a short help, so that it fits a terminal.
     const SCREEN: usize = 48;
 
     #[test]

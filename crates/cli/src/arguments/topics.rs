@@ -331,7 +331,7 @@ const EXAMPLES: &[Examples] = &[
     ("help", &[("Explain patterns", "laneway help patterns"), ("Explain a verb", "laneway help cp")]),
 ];
 
-/// Returns the examples of a verb. A verb below another verb (`bench all`) has none.
+/// Returns the examples of a verb. A verb below another verb, such as `bench all`, has no examples.
 pub(crate) fn of(verb: &str) -> &'static [(&'static str, &'static str)] {
     EXAMPLES.iter().find(|(name, _)| *name == verb).map_or(&[], |(_, examples)| examples)
 }

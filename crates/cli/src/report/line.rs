@@ -12,7 +12,7 @@ use laneway_quantity as quantity;
 pub(crate) struct Wording {
     /// The noun for the items of the job, in singular and plural.
     pub(crate) noun: (&'static str, &'static str),
-    /// The action, in singular and plural, if the noun alone isn't enough: ` removed`.
+    /// The words after the noun, in singular and plural, such as ` removed`. They may be empty.
     pub(crate) done: (&'static str, &'static str),
     /// The words of a dry run before the count: `would copy`.
     pub(crate) planned: &'static str,

@@ -48,7 +48,7 @@ impl Help {
 
 /// Print the manual
 ///
-/// Pipe it to man: `laneway man cp | man -l -`. --dir writes all pages to a folder such as ~/.local/share/man/man1.
+/// The page is in the format of the program man. Pipe the page to man to read it, or install all pages with --dir.
 #[derive(Args, Debug)]
 pub(crate) struct Man {
     /// Verb to describe, instead of the whole program

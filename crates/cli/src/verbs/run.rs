@@ -24,14 +24,15 @@ use crate::job::{Interrupt, SharedEngine};
 /// the network busy. The engine itself limits the concurrent requests.
 const AT_ONCE: usize = 256;
 
-/// The stack of a thread, which parses its line and then waits for its job. In an unoptimised build, the
+/// The stack of a thread in bytes. The thread parses its line and then waits for its job. In an unoptimised build, the
 /// parser of all options needs more than 1 MiB. Unused pages of the stack take no memory.
 const STACK: usize = 4 << 20;
 
 /// Run many commands from a file, one per line, in parallel
 ///
-/// A line is a command without the word laneway, quoted as in a shell. Pass options that all commands share to run itself. Empty lines and
-/// lines that begin with # are comments. Commands run in no particular order. A command that fails doesn't stop the others.
+/// A line is a command without the word laneway, quoted as in a shell. Write options that every verb accepts, such as --json, before the
+/// word run and not in a line. Empty lines and lines that begin with # are comments. Commands run in no particular order. A command that
+/// fails doesn't stop the others.
 ///
 /// With --manifest, run the same lines again to skip finished work and repeat the rest. cp, mv, rm and sync skip the items that are done.
 /// Any other command is skipped if it succeeded before.

@@ -103,7 +103,7 @@ pub(crate) struct Serve {
     /// Example: laneway serve --rtt 50ms --bucket demo
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration, help_heading = "Imitation")]
     rtt: Option<Duration>,
-    /// Limit each direction of all connections together to this rate, such as 1Gbit/s
+    /// Limit all connections together to this rate in each direction, such as 1Gbit/s
     ///
     /// Each direction has a bottleneck with one queue (--queue). A connection starts with ten segments and then sends as TCP with BBR does.
     /// If a client stops reading, the imitated sender stops too. On Linux, a local client's small TCP window or receive buffer also slows
@@ -192,7 +192,7 @@ struct ServerAddress {
     secret_key: String,
 }
 
-/// Returns the requests that the server received, for `--stats`.
+/// Returns a line about the requests that the server received, for `--stats`.
 fn asked(server: &Server) -> String {
     let counters = server.counters();
     let verbs: Vec<_> =
@@ -326,11 +326,12 @@ impl ServerAddress {
 mod allocator {
     #![allow(unsafe_code, reason = "the allocator's options have no safe interface")]
 
-    /// `mi_option_purge_delay` of mimalloc 2 and 3, which the crate doesn't name.
+    /// `mi_option_purge_delay` of mimalloc 2 and 3, for which the crate has no name.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-    /// Lets the allocator return freed memory to the system at once. By default it waits 10 ms, and then until the thread
-    /// that allocated the memory uses it again. An idle server would keep the memory of deleted objects.
+    /// Lets the allocator return freed memory to the system at once. By default, the allocator keeps freed memory
+    /// for 10 ms, and then until the thread that allocated the memory calls it again. An idle server would keep the
+    /// memory of deleted objects.
     pub(super) fn return_memory_at_once() {
         // SAFETY: the option is a number that mimalloc reads atomically, at any time.
         unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) }

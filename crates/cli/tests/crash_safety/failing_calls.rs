@@ -31,7 +31,7 @@ fn blows(name: &str) -> &'static [Blow] {
     }
 }
 
-/// Lets each call below the folder of files and the folder of journals fail, one per run.
+/// Lets each call on the folder of files and on the folder of journals fail, one call in each run.
 fn failing_at_every_call(scene: &Scene, file: &str) {
     if !SystemCalls::can_be_struck() {
         return;
@@ -53,7 +53,8 @@ fn failing_at_every_call(scene: &Scene, file: &str) {
     assert!(failed >= 4, "only {failed} failing calls stopped the command");
 }
 
-/// Returns true if the command succeeds although a call fails. In either case it leaves a correct state, and the next run succeeds.
+/// Runs the command while one call fails, and returns true if the command succeeds. In either case the command must leave a correct state,
+/// and the next run must succeed.
 fn succeeds(scene: &Scene, file: &str, calls: &SystemCalls, step: &Step, blow: Blow) -> bool {
     let when = format!("{:?}, {} {} with {blow:?}", scene.arguments, step.name, step.nth);
     scene.reset();

@@ -34,7 +34,7 @@ fn cut_at_every_step(scene: &Scene) {
 fn cut(scene: &Scene, step: Option<&Step>, loss: Loss) {
     let when = format!("{:?} cut before {step:?} with the loss of {loss:?}", scene.arguments);
     scene.reset();
-    // A folder on the same file system that the program doesn't look into.
+    // A folder that the program doesn't look into, on the same file system.
     let own = TempDir::new_in(scene.folder().parent().expect("a folder")).expect("a folder");
     let (kept, boot) = (own.path().join("kept"), own.path().join("boot"));
     fs::create_dir(&kept).expect("made");

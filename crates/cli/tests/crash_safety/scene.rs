@@ -167,7 +167,7 @@ impl Scene {
     #[track_caller]
     pub(crate) fn assert_tidy(&self, when: &str) {
         let mut left = self.temporary();
-        // If the final answer was lost, `sync` and `-n` don't send the object again. Laneway removes its journal a week later.
+        // If the final answer was lost, `sync` and `-n` don't send the object again. Laneway removes the journal a week later.
         if !["sync", "-n"].iter().any(|word| self.arguments.iter().any(|argument| argument == word)) {
             left.extend(files(&self.journals()));
         }

@@ -7,17 +7,18 @@ use laneway_testkit::{Blow, Call, SystemCalls, Wire, random_bytes};
 
 use crate::scene::{self, KILLED, Scene};
 
-/// Number of calls to hit among those that are alike, spread evenly.
+/// The maximum number of similar calls to hit, spread evenly over the run.
 const ALIKE_MAX: u64 = 5;
 
-/// A call of a run, by its name and its number among the calls of that name.
+/// A system call of a run. `nth` counts the calls with this name, from 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) nth: u64,
 }
 
-/// Returns the calls of a run, but only a sample of its many reads, writes, seeks and looks (`stat` and similar calls).
+/// Returns the calls of a run. Of the frequent calls (`read`, `write`, `seek`, and `look` for `stat` and similar calls), it returns
+/// only a sample.
 pub(crate) fn steps(calls: &[Call]) -> Vec<Step> {
     let mut counts = BTreeMap::<&str, u64>::new();
     for call in calls {
@@ -33,7 +34,8 @@ pub(crate) fn steps(calls: &[Call]) -> Vec<Step> {
     steps
 }
 
-/// Kills the command before each of its steps below the folders of files and of journals. The steps must include these names.
+/// Kills the command before each of its calls on the folder of files and on the folder of journals. The calls must include these
+/// `names`.
 fn killed_at_every_step(scene: &Scene, names: &[&str]) {
     killed_at(scene, names, |_| true);
 }
@@ -74,7 +76,7 @@ fn a_small_download_killed_at_any_step_leaves_no_file_or_the_new_one() {
     killed_at_every_step(&scene::small_download(&[]), &["create", "mkdir", "write", "rename"]);
 }
 
-/// A sync doesn't look again at a file that is in its place, so an interrupted run must leave nothing beside it.
+/// A later sync skips a file that has arrived, and removes nothing beside it. So an interrupted run must leave nothing there.
 #[test]
 fn a_large_file_of_a_sync_killed_around_its_rename_leaves_nothing_behind() {
     let last = ["unlink", "rename", "flush", "flush-names"];
@@ -107,14 +109,15 @@ fn steps_are_spread_over_calls_that_are_alike() {
     assert_eq!(nths("write"), [1, 26, 51, 76, 101]);
 }
 
-/// Kills per kind of work. `LANEWAY_SOAK_KILLS` overrides it.
+/// The number of kills for each kind of work. `LANEWAY_SOAK_KILLS` overrides it.
 const KILLS: usize = 5;
 
 fn kills() -> usize {
     std::env::var("LANEWAY_SOAK_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"))
 }
 
-/// Kills the command at moments drawn from `seed`. Each kill hits a fresh start, and the next run must end exactly right.
+/// Kills the command at moments drawn from `seed`. Each try begins from the initial state, and the run after the kill must
+/// end exactly right.
 fn killed_at_random_moments(scene: &Scene, seed: u64) {
     if !SystemCalls::can_be_struck() {
         return;
@@ -125,7 +128,7 @@ fn killed_at_random_moments(scene: &Scene, seed: u64) {
     scene.assert_new("unkilled");
     let (draws, mut killed) = (random_bytes(seed, 8 * kills()), 0);
     for draw in draws.chunks_exact(8) {
-        // A busy machine needs a different number of reads each time, so calls in the later half may never happen.
+        // On a busy machine, the number of reads differs from run to run, so calls in the second half may never happen.
         let moment = 1 + u64::from_le_bytes(draw.try_into().expect("eight")) % (calls / 2);
         let when = format!("{:?} killed at call {moment} of {calls}", scene.arguments);
         scene.reset();

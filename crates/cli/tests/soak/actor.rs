@@ -24,7 +24,7 @@ const MANY: usize = 12;
 const LARGE: &str = "large";
 /// A size that needs several requests, and several slices.
 const LARGE_BYTES: usize = 17 << 20;
-/// Number of distinct small sizes. After this many contents they repeat.
+/// Number of distinct small sizes. After this many contents, the sizes repeat.
 const SMALL_SIZES: usize = 60_000;
 /// Coprime to `SMALL_SIZES`.
 const SIZE_STEP: usize = 613;
@@ -38,8 +38,8 @@ pub(crate) struct Actor<'a> {
     folder: PathBuf,
     model: Model,
     random: Random,
-    /// Number of contents made so far. Each has a different size, so that no sync takes one for
-    /// another.
+    /// Number of contents made so far. Each content has a different size, so that no sync mistakes
+    /// one for another.
     made: usize,
     counts: BTreeMap<Operation, OutcomeCount>,
     log: Log,
@@ -90,7 +90,7 @@ impl<'a> Actor<'a> {
         let mut rounds = 0;
         while goes_on(rounds) {
             for op in Operation::round(rounds, &mut self.random) {
-                // The disturbances last longer than the actors.
+                // Sending can't fail, because the receiver lives longer than the actors.
                 let _ = self.log.send((self.number, format!("{}: {op:?}", self.client.name())));
                 let outcome = self.carry_out(op);
                 let count = self.counts.entry(op).or_default();
@@ -340,7 +340,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Panics if a move's object is at neither end.
+    /// Panics if the object of a failed move is neither at its source nor at its destination.
     fn is_kept(&self, what: &str, source: &Possible, ends: [&str; 2]) {
         let only = source.iter().next().filter(|_| source.len() == 1);
         let Some(Some(content)) = only else { return };

@@ -16,7 +16,7 @@ pub(crate) use library::Library;
 /// The reason for an operation's failure, as text.
 pub(crate) type Failure = String;
 
-/// A command of a concurrent run. Each uses its own keys.
+/// A command of a concurrent run. Each command uses its own keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Command {
     Put(PathBuf, String),
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Describe(String, String),
 }
 
-/// The name of the metadata that objects are given.
+/// The name of the metadata entry that clients set on objects.
 pub(crate) const COLOUR: &str = "colour";
 
 /// The operations of every client. Keys are relative to the bucket. A folder in a store is a prefix that ends
@@ -98,7 +98,7 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Returns the program at `binary`, with the store at `url`. Each has its own home folder.
+    /// Returns the program at `binary`, with the store at `url`. Each client has its own home folder.
     pub(crate) fn new(endpoint: &Endpoint, url: &str, binary: &str, provider: Provider) -> Self {
         static HOMES: AtomicUsize = AtomicUsize::new(0);
         let number = HOMES.fetch_add(1, Ordering::Relaxed);
@@ -123,8 +123,7 @@ impl Programs {
     }
 
     /// # Panics
-    ///
-    /// If the program neither succeeded nor reported a failure.
+    /// Panics if the program neither succeeded nor reported a failure.
     fn ended(&self, arguments: &[&str], run: Run) -> Result<Vec<u8>, Failure> {
         let Run { status, stdout, stderr } = run;
         assert!(!stderr.contains("panicked"), "{} {arguments:?}: {stderr}", self.name);

@@ -38,12 +38,12 @@ struct Times {
     restart: Duration,
     /// The time for which connections are limited.
     limit: Duration,
-    /// Number of files in the slow tree. Each direction takes a third of the day.
+    /// Number of files in the slow tree. The upload and the download of the tree each take a third of the day.
     slow_files: usize,
 }
 
 impl Times {
-    /// Returns the durations for `make soak`, or those of a few minutes.
+    /// Returns the durations for `make soak`, or shorter ones for a test of a few minutes.
     fn of(minutes: Option<u64>) -> Self {
         let seconds = Duration::from_secs;
         match minutes {
@@ -74,7 +74,7 @@ impl Times {
 /// An event of the day.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// The network enters this state for the length of the outage with this number.
+    /// The network enters this state. The number is an index into [`Times::outages`], which has the length of the outage.
     Outage(LinkState, usize),
     Restart,
     Limit,
@@ -151,7 +151,7 @@ fn a_day_of_outages_loses_nothing_and_writes_nothing_twice() {
 /// The interval between checks of the workers.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Returns true if a worker ended early, and then ends the day for all.
+/// If a worker ended early, ends the day for all workers and returns true.
 fn is_broken(worker: &thread::ScopedJoinHandle<'_, Worker>, over: &AtomicBool) -> bool {
     over.fetch_or(worker.is_finished(), Relaxed) || worker.is_finished()
 }
@@ -159,7 +159,7 @@ fn is_broken(worker: &thread::ScopedJoinHandle<'_, Worker>, over: &AtomicBool) -
 // The store of a day. The store is on disk, so that it survives a restart. The store keeps versions, so that each write can be checked.
 
 const BUCKET: &str = Endpoint::BUCKET;
-/// Limits the requests to the hot object. Beyond that the answer is 429, or 503 `SlowDown` in S3's dialect.
+/// Limits the requests to the hot object. Above this rate, the answer is 429, or 503 `SlowDown` in S3's dialect.
 const FAULT: &str = "any key=hot/* rate 2/s";
 /// After a disturbance, delayed requests may still arrive for this long.
 const AFTER: Duration = Duration::from_secs(2);
@@ -246,7 +246,7 @@ impl DayStore {
         assert!(is_idle, "connections stay open: {:?}", self.server().counters());
     }
 
-    /// Panics unless a key's versions are its writes. A write whose answer may have been lost may occur twice.
+    /// Panics unless the versions of a key are exactly the writes to it. A write whose answer may have been lost may occur twice.
     fn check_versions(&self, key: &str, writes: &[Write]) {
         let versions = self.server().store().versions(BUCKET, key);
         let versions: Vec<_> = versions

@@ -25,7 +25,7 @@ impl Content {
     }
 }
 
-/// The possible contents of a key. `None` means that it doesn't exist. After a successful operation there is one. A failed
+/// The possible contents of a key. `None` means that it doesn't exist. After a successful operation there is only one. A failed
 /// operation may leave the old content or the new.
 pub(crate) type Possible = BTreeSet<Option<Content>>;
 
@@ -65,7 +65,7 @@ impl Model {
         self.is(key, possible);
     }
 
-    /// Panics unless the found bytes are possible for a key.
+    /// Panics unless the key can have the found bytes.
     #[track_caller]
     pub(crate) fn allows(&self, what: &str, key: &str, found: Option<&[u8]>) {
         let possible = self.possible(key);
@@ -105,8 +105,8 @@ impl Model {
         }
     }
 
-    /// Checks the number of objects below a prefix, and the sum of their sizes. Each must lie between the least and the most
-    /// that are possible.
+    /// Checks the number of objects below a prefix, and the sum of their sizes. Each must lie between the smallest and
+    /// the largest possible value.
     #[track_caller]
     pub(crate) fn allows_sums(&self, what: &str, prefix: &str, objects: u64, bytes: u64) {
         let (mut least, mut most) = ((0, 0), (0, 0));
@@ -126,7 +126,8 @@ impl Model {
         );
     }
 
-    /// Panics unless exactly the names in `differ` can have other sizes than in `there`.
+    /// Checks a comparison of a prefix with the sizes in `there`, in which the names in `differ` had other sizes. Panics unless this
+    /// result is possible.
     #[track_caller]
     pub(crate) fn allows_differences(
         &self,
@@ -247,7 +248,7 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// The order of the first round. Each operation finds the objects that it needs.
+    /// The operations in the order of the first round, in which each operation finds the objects that it needs.
     pub(crate) const ALL: [Self; 21] = [
         Self::Put,
         Self::PutStream,

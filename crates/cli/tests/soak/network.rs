@@ -11,7 +11,7 @@ use std::{fmt, fs, thread};
 pub(crate) enum LinkState {
     /// All bytes pass.
     Whole,
-    /// Connections are closed, new ones at once.
+    /// All connections are closed, and new ones are closed at once.
     Broken,
     /// No bytes pass, and connections stay open.
     Silent,

@@ -9,8 +9,8 @@ use laneway_server::{Faults, Server};
 use crate::model::Random;
 use crate::network::{LinkState, Network};
 
-/// Transient faults. They corrupt only objects whose checksum is verified, because ranges have
-/// none.
+/// Transient faults. They corrupt only objects whose checksum is verified. Ranges have no
+/// checksum.
 const FAULTS: [&str; 32] = [
     "any:2% status 503",
     "any:2% status 500",
@@ -45,7 +45,7 @@ const FAULTS: [&str; 32] = [
     "list:4% malformed",
     "list:4% drop@300",
 ];
-/// Most faults at a time.
+/// The maximum number of faults at a time.
 const FAULTS_MAX: usize = 4;
 /// If no operation begins for this long, the soak counts as hanging and fails.
 const STANDSTILL_MAX: Duration = Duration::from_secs(240);

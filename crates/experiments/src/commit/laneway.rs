@@ -1,5 +1,5 @@
-//! Changes all objects at once with Laneway's library, with one `get` and one `put` for each, as the library of a table
-//! format does.
+//! Changes all objects at once with Laneway's library. Each object takes one `get` and one `put`, as in the library of
+//! a table format.
 
 use std::sync::Arc;
 use std::time::Instant;

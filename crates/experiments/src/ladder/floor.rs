@@ -1,4 +1,4 @@
-//! The shortest time that the path permits any client.
+//! Computes the shortest time in which any client can upload the files over this path.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ pub(super) struct Path {
 }
 
 /// Returns the time from the client's start to the last answer. Counts a round trip for TCP, one for TLS and one for each flight of the
-/// largest object. Assumes a separate connection for every object, which is the fastest possible choice.
+/// largest object. Assumes a separate connection for every object, because nothing is faster.
 pub(super) fn floor(path: Path, largest: u64) -> Duration {
     let flights = path.segment.map_or(1, |segment| flights(largest, segment));
     path.rtt * (1 + u32::from(path.tls) + flights)
 }
 
 /// Returns the number of round trips that a new connection needs for `bytes`. The congestion window doubles with each
-/// round trip. A request without a body also needs one.
+/// round trip. A request without a body also needs one round trip.
 fn flights(bytes: u64, segment: u32) -> u32 {
     let windows = bytes.div_ceil(INITIAL_WINDOW * u64::from(segment.max(1))).max(1);
     // After n round trips, 2^n - 1 initial windows have been sent.

@@ -2,7 +2,7 @@
 //! creating the client and copying the folder.
 //!
 //! This method calls the library in this process, and doesn't start the program `laneway`. The rivals here don't start a process either, so
-//! the start would count against Laneway alone. Installed programs are compared with the program `laneway`.
+//! a process start would count against Laneway alone. Installed programs are compared with the program `laneway`.
 
 use laneway::{CopyRequest, Event, Location, Outcome, Provider};
 

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::place::{Imitated, Target};
 use crate::turns::Repeats;
 
-/// Maximum number of files. The method `concurrent` opens a connection for each.
+/// Maximum number of files. The method `concurrent` opens a connection for each file.
 const FILES_MAX: usize = 10_000;
 /// Maximum bytes of all files together. The methods that upload all files at once hold them in memory, as simple
 /// programs do.
@@ -23,7 +23,7 @@ pub struct Plan {
     pub runs: Repeats,
     /// True if the slowest methods take part. The slowest methods open a connection for each file, one file after another.
     pub one_by_one: bool,
-    /// True if installed programs take part, which requires the embedded store.
+    /// True if installed programs take part. They require the embedded store.
     pub programs: bool,
     /// The store.
     pub target: Target,

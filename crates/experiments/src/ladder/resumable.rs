@@ -16,8 +16,8 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     for name in work.files.names() {
         let session = begin(work, &rival, name).await?;
         let content = work.files.read(name)?;
-        // `session` is only a path and query. Keep the address that is known to work, because an emulator may name
-        // itself by another one.
+        // `session` is only a path and query. Use the endpoint's address, which is known to work. An emulator may put
+        // another address of itself into the session's URL.
         let request = work.site.request(Method::PUT, &session, content)?;
         rival.connect_h1().await?.send(request).await?.succeeded()?;
     }

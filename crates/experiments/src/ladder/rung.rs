@@ -43,7 +43,7 @@ const fn rung(method: Way, name: &'static str, description: &'static str) -> Run
 }
 
 impl Way {
-    /// Uploads all files. No connection is open before, and none is kept open afterwards.
+    /// Uploads all files. No connection is open at the start, and none is kept open at the end.
     pub(super) async fn upload(self, work: &Work) -> Result<Tally, Failure> {
         match self {
             Self::Resumable => resumable::upload(work).await,

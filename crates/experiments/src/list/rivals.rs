@@ -1,5 +1,5 @@
-//! Rivals that list page by page. One method requests the next page early. Another is given the names of all folders,
-//! and lists them at once.
+//! Rivals that list page by page. One method requests the next page early. Another method knows the names of all
+//! folders, and lists all folders at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

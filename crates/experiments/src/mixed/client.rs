@@ -32,7 +32,7 @@ impl Client {
     /// Creates a client without open connections.
     ///
     /// # Errors
-    /// Returns the error with which Laneway's client can't be built.
+    /// Returns an error if Laneway's client can't be built.
     pub(super) fn start(errand: &Errand, site: &Arc<Site>, now: Instant) -> Result<Self, Failure> {
         Ok(match errand.mover {
             Mover::Pool(bound) => Self::Pooled(Pooled::new(site, Some(bound))),

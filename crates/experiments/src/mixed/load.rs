@@ -46,8 +46,8 @@ impl Load {
         sizes[..sizes.len().div_ceil(2)].iter().sum()
     }
 
-    /// Returns the shortest possible time of each small object, in seconds. It assumes that their bytes flow from
-    /// `begun_s` on, the smallest object first, at the bandwidth if that is known.
+    /// Returns the shortest possible time of each small object, in seconds. Assumes that their bytes begin to flow at
+    /// `begun_s`, the smallest object first, and at the given bandwidth if it is known.
     pub(super) fn floors(&self, begun_s: f64, bandwidth: Option<u64>) -> Latencies {
         let mut sizes: Vec<u64> = self.small.iter().map(|object| object.size).collect();
         sizes.sort_unstable();

@@ -154,7 +154,7 @@ impl Mixed {
     }
 }
 
-/// Returns the median of a figure over the runs. The run with the median of another figure can have another value.
+/// Returns the median of a figure over the runs. Each figure has its own median, so two medians can come from different runs.
 fn median<F>(row: &Row<F>, value: fn(&F) -> f64) -> String {
     row.spread(value).map(|spread| seconds(spread.median)).unwrap_or_default()
 }

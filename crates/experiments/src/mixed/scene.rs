@@ -58,7 +58,7 @@ pub(super) async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failu
     Ok(Found { small: Latencies::new(latencies), total_s, bulk_bytes, tally, trace })
 }
 
-/// Waits for the small objects, and also for the large ones unless they are moved again and again (`endless`). The
+/// Waits for the small objects. Also waits for the large ones, unless they are moved again and again (`endless`). The
 /// first failure ends the run.
 async fn ends(
     small: &mut JoinSet<Result<f64, Failure>>,

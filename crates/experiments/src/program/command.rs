@@ -259,7 +259,7 @@ fn rclone(job: &Job<'_>, place: &Place<'_>) -> Command {
         ("RCLONE_QUIET", "true".into()),
         ("RCLONE_TRANSFERS", "50".into()),
         ("RCLONE_CHECKERS", "50".into()),
-        // A run with a failure gets no figures, so a retry would only take time.
+        // A run with a failure gets no figures, so a retry would only waste time.
         ("RCLONE_RETRIES", "1".into()),
     ];
     Command { program: "rclone".into(), arguments, variables }

@@ -27,13 +27,13 @@ pub(crate) struct Took {
     pub(crate) lines: u64,
 }
 
-/// A program's process group. Dropping this value kills it.
+/// A program's process group. Dropping this value kills the group.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // The call fails if the group has already ended, which does no harm.
+            // If the group has already ended, the call fails. This does no harm.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

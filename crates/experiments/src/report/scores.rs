@@ -92,7 +92,7 @@ pub(super) fn lines<T>(scores: &[(T, Score)]) -> Vec<String> {
     Verdict::ALL.map(line).to_vec()
 }
 
-/// Writes the same as four tiles in HTML. Each job links to its section, whose id is in `scores`.
+/// Writes the verdicts and their jobs as four HTML tiles. Each job links to its section, whose id is in `scores`.
 pub(super) fn write(scores: &[(&'static str, Score)], html: &mut String) {
     html.push_str("<div class=\"scores\">\n");
     for verdict in Verdict::ALL {

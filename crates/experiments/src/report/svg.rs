@@ -1,4 +1,4 @@
-//! Plots as SVG, drawn once for a screen and once for a phone, in colours that the page's style sheet decides.
+//! Plots as SVG, drawn once for a screen and once for a phone. The page's style sheet defines their colours.
 
 use std::fmt::Write as _;
 
@@ -69,7 +69,7 @@ impl Colour {
     }
 }
 
-/// The part of a text that is placed at its position.
+/// The part of a text (its start, middle or end) that lies at the given position.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,

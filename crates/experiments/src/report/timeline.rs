@@ -5,7 +5,7 @@ use crate::{Role, Span, Trace};
 
 /// Maximum number of lanes (connections) that are drawn. The ones that were opened first are drawn.
 pub(super) const LANES_MAX: usize = 60;
-/// Maximum pixels of all rows, unless there are too many rows.
+/// All rows together are at most this many pixels high, unless there are too many rows.
 const HEIGHT_MAX: i32 = 260;
 /// Pixels between rows.
 const GAP: i32 = 2;
@@ -91,8 +91,8 @@ impl<'a> Timeline<'a> {
     }
 }
 
-/// Returns the height of each row in pixels, from the number of its tracks. The fewer rows there are, the taller each
-/// is. A row with many tracks is taller, unless the rows together would exceed the maximum.
+/// Returns the height of each row in pixels, from the number of its tracks. Fewer rows are taller. A row with many
+/// tracks is taller than the others, unless the rows together would exceed the maximum.
 fn heights(tracks: &[usize]) -> Vec<i32> {
     let least = match tracks.len() {
         0..=8 => 16,
@@ -105,8 +105,8 @@ fn heights(tracks: &[usize]) -> Vec<i32> {
     [4, 3, 2].map(at).into_iter().find(|rows| rows.iter().sum::<i32>() <= HEIGHT_MAX).unwrap_or_else(|| at(1))
 }
 
-/// Puts overlapping requests on separate tracks. Above 28 tracks, which a reader could no longer tell apart, requests
-/// share tracks.
+/// Puts overlapping requests on separate tracks. There are at most 28 tracks, because a reader couldn't tell more of
+/// them apart. Further requests share tracks.
 fn tracks<'a>(sorted: &[&'a Span]) -> Vec<Vec<&'a Span>> {
     const TRACKS_MAX: usize = 28;
     let mut tracks: Vec<Vec<&Span>> = Vec::new();

@@ -1,4 +1,4 @@
-//! A pool of kept-alive HTTP/1.1 connections, as every SDK has one.
+//! A pool of kept-alive HTTP/1.1 connections, such as every SDK has.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,8 +14,8 @@ struct Inner {
     rival: Rival,
     /// Maximum number of concurrent requests. Further requests wait. `None` sets no limit.
     bound: Option<Semaphore>,
-    /// Idle connections. As in most pools, the one that was used last is taken first. The server may close the others
-    /// meanwhile.
+    /// Idle connections. As in most pools, a request takes the connection that was used last. The server may close the
+    /// others meanwhile.
     idle: Mutex<Vec<Http1>>,
 }
 

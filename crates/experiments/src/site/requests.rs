@@ -14,8 +14,8 @@ use serde::Deserialize;
 use super::Site;
 use crate::rival::{Answer, Error};
 
-/// The boundary between metadata and content in an upload of one request. The content consists of random bytes, so it can't contain the
-/// boundary.
+/// The boundary between metadata and content in an upload that consists of one request. The content consists of random bytes, so it can't
+/// contain the boundary.
 const BOUNDARY: &str = "ladder-part";
 const BATCH_BOUNDARY: &str = "===clean-batch===";
 /// Characters that S3 doesn't encode in a signed path.
@@ -151,7 +151,7 @@ impl Site {
         self.signed(request).await
     }
 
-    /// Builds a request for a page of the keys under a prefix: the first page, or the one that `token` continues with.
+    /// Builds a request for a page of the keys under a prefix: the first page, or the page that `token` refers to.
     ///
     /// # Errors
     /// Fails if the request can't be built.

@@ -51,7 +51,7 @@ fn is_whole(writer: &RangeWriter<Slice>, progress: &Progress, end: u64) {
     assert_eq!(progress.bytes(), end - START, "each byte is counted once");
 }
 
-/// Each byte is written once and at its offset, whichever of two responses brings it, even if the range's end moves
+/// Two responses bring the same bytes. Each byte is written once and at its offset, even if the range's end moves
 /// meanwhile.
 pub fn two_answers_and_a_cut() {
     let (writer, progress) = writer();

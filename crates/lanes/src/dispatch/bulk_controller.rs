@@ -22,9 +22,9 @@
 //! The figures are in bandwidth-delay products. Each limit also includes the bytes that the path carries in 1 ms, because a thread may not
 //! run for that long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two
 //! bandwidth-delay products of bytes wait behind each lost packet. While there are small requests, the limit still lets a sender's rate
-//! grow by a quarter. BBR also probes for a quarter more. Until bulk has filled the path, its bytes in flight are limited only while it
-//! yields. On a far path, several senders start at once, and each doubles its rate in a round trip. Together they would send three times
-//! what the path holds, lose much of it, and repeat that for seconds.
+//! grow by a quarter. BBR probes with a rate that is also a quarter higher. Until bulk has filled the path, its bytes in flight are limited
+//! only while it yields. On a far path, several senders start at once, and each doubles its rate in a round trip. Together they would send
+//! three times as many bytes as the path holds, lose many of them, and repeat that for seconds.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -75,7 +75,7 @@ impl AccessLink {
     /// decision.
     pub(super) fn decide(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> Option<Option<u64>> {
         if self.left_over.has_ended(now) {
-            // Measure again how much of the rate small requests need. For that, the rate of bulk starts low again.
+            // Measure again how much of the rate small requests need. During the measurement, bulk starts again at a low rate.
             self.left_over = Remainder::default();
             self.yielding.begin_anew(now);
         }
@@ -180,8 +180,8 @@ impl Remainder {
         let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
             return;
         };
-        // Leave room for the rate of small requests to grow by a quarter. Bulk may use the rest only if that rate has grown by at most a
-        // quarter since `before`.
+        // Leave room for the rate of small requests to grow by a quarter. Bulk may use the rest only if the rate of small requests has
+        // grown by at most a quarter since `before`.
         let need = latest * rules.growth;
         if latest <= before * rules.growth && need < carries {
             self.found = Some((carries - need, now + rules.remembered));
@@ -337,7 +337,7 @@ impl BulkInFlight {
         SmallTraffic { expects_small, allowed }: SmallTraffic,
     ) -> Option<Option<u32>> {
         if group.lanes == 0 && expects_small {
-            // Keep the last limit for the bulk that comes next.
+            // Keep the last limit for the next bulk.
             return None;
         }
         let is_held = self.applied.is_some();
@@ -416,8 +416,8 @@ impl BulkInFlight {
 /// Detects that the limits have made bulk slower, and then removes them for a while.
 ///
 /// The limit on bytes in flight is computed from the path's rate and shortest round trip. A radio link, a queue of other traffic or a new
-/// route can make the round trip longer. The limit then makes bulk slower, so the next limit is lower, and so on. To end this, the limit is
-/// removed for a while if bulk becomes slower under it.
+/// route can make the round trip longer. The limit then makes bulk slower, so the next limit is lower, and so on. To stop this spiral, the
+/// limit is removed for a while if it has made bulk slower.
 #[derive(Debug, Default)]
 pub(super) struct StranglingWatch {
     rules: &'static Rules,
@@ -453,7 +453,7 @@ impl StranglingWatch {
         // Slow readings count only if they last long. After small requests end, bulk needs some tenths of a second to regain its rate.
         if self.rules.reading_min * self.slow >= self.rules.strangled_after {
             (self.slow, self.best) = (0, 0.0);
-            // The time without a limit doubles if the limit was removed for the same reason not long ago.
+            // If the limit was already removed for this reason not long ago, double the time without a limit.
             let is_again = self.lifted_until.is_some_and(|until| now < until + self.lifted * 2);
             self.lifted = if is_again { self.lifted.saturating_mul(2) } else { self.rules.remembered };
             self.lifted_until = now.checked_add(self.lifted);
@@ -481,7 +481,8 @@ mod tests {
                 Self { link, now: Instant::now(), rate: 1e5, moved: 0.0 }
             }
 
-            /// Lets a second pass with these bytes of small requests outstanding. Returns whether bulk is limited at its end.
+            /// Advances the time by one second, while `outstanding` bytes of small requests are outstanding. Returns whether bulk is
+            /// limited at the end.
             fn limits_after_a_second(&mut self, outstanding: u64) -> bool {
                 let rtt = Duration::from_millis(200);
                 for _ in 0..10 {
@@ -630,7 +631,7 @@ mod tests {
         const BULK: PathLoad =
             PathLoad { fills: true, has_bulk: true, is_held: false, small_wait: false, rtt: Duration::ZERO };
 
-        /// Small requests that keep coming.
+        /// The state while small requests keep coming.
         const SMALL: SmallTraffic = SmallTraffic { expects_small: true, allowed: None };
 
         /// Returns the limit of bytes in flight for each lane while there are small requests.

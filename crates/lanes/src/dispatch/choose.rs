@@ -45,8 +45,8 @@ pub(super) fn wanted(rules: &Rules, demand: Demand, server: ServerProfile) -> us
     if server.is_multiplexed { multiplexed(rules, demand, server) } else { exclusive(rules, demand, server) }
 }
 
-/// Returns how many lanes to dial in addition to the existing ones. If only a few are missing, it returns 0, because they would open two
-/// round trips later and help little.
+/// Returns how many lanes to dial in addition to the existing ones. If only a few lanes are missing, it returns 0: they would open only
+/// after two round trips, and help little.
 pub(super) fn missing(rules: &Rules, have: usize, wanted: usize) -> usize {
     let missing = wanted.saturating_sub(have);
     if missing.saturating_mul(rules.change_min as usize) <= have { 0 } else { missing }
@@ -70,7 +70,8 @@ fn exclusive(
     let most = if is_known {
         usual.max(documented.min(demand.so_far / rules.attempts_min))
     } else {
-        // The protocol isn't known yet. The number is kept low, because a server that turns out to use HTTP/2 needs fewer lanes.
+        // The protocol isn't known yet. The number of lanes is kept low, because the server may turn out to use HTTP/2, and then needs
+        // fewer lanes.
         rules.attempts_min
     };
     best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))
@@ -129,8 +130,8 @@ impl Dispatcher {
             if self.has_all_served(now, origin) {
                 return;
             }
-            // Only queued attempts may close an idle lane of another origin. If announced attempts could close one too, two origins could
-            // take a lane from each other for ever.
+            // Only queued attempts may close an idle lane of another origin. If announced attempts could also close one, two origins could
+            // take a lane from each other again and again.
             if self.ledger.lanes().len() >= ceiling && !(is_queued && self.close_an_idle_lane(origin)) {
                 return;
             }
@@ -148,7 +149,7 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the number of freight lanes that the origin has or could still open within the limit of connections.
+    /// Returns the number of the origin's freight lanes, plus the number that it can still open within the limit of connections.
     pub(super) fn freight_lanes_max(&self, origin: OriginId) -> usize {
         let is_there = |(_, lane): &(LaneId, &Lane)| lane.role == Role::Freight && !lane.is_draining();
         let have = self.ledger.lanes_of(origin).filter(is_there).count();
@@ -225,8 +226,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the least loaded lane that can take an attempt of this weight. The lane `but` is never returned. Lanes to other addresses
-    /// than that of `but` are preferred.
+    /// Returns the least loaded lane that can take an attempt of this weight, but never the lane `but`. Prefers lanes whose address differs
+    /// from that of `but`.
     pub(super) fn pick(
         &self,
         now: Instant,
@@ -255,7 +256,7 @@ impl Dispatcher {
         best.map(|(_, id)| id)
     }
 
-    /// Returns whether freight may use another of the origin's lanes. If there are several lanes, a quarter of them, and at least one, is
+    /// Returns whether freight may use one more of the origin's lanes. If there are several lanes, a quarter of them, and at least one, is
     /// kept for express.
     fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
         let freight = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == Role::Freight).count();
@@ -341,7 +342,7 @@ impl Dispatcher {
     }
 }
 
-/// Returns three quarters of this number. For two or three lanes it is one less, and for one lane it is one.
+/// Returns three quarters of this number of lanes. The result is one less than the number for two or three lanes, and 1 for one lane.
 pub(super) fn all_but_a_quarter(lanes: usize) -> usize {
     lanes - (lanes / 4).max(usize::from(lanes > 1))
 }
@@ -608,7 +609,7 @@ mod tests {
                 );
             }
             dispatcher.handle(now, DispatchEvent::Expected { origin: ORIGIN, protocol: Protocol::H1 });
-            // This time is after the wait for the first dial, but not so late that the wait begins again.
+            // At this time the wait for the first dial is over, but the tick isn't so late that the wait begins again.
             dispatcher.handle(now + Duration::from_millis(5), DispatchEvent::Tick);
             let lanes = dialled(&actions(&mut dispatcher));
             for (lane, last) in lanes.iter().copied().zip([1, 1, 2]) {

@@ -94,7 +94,7 @@ pub(crate) enum DispatchEvent {
         /// The number of announced attempts.
         attempts: usize,
     },
-    /// The TCP handshake of a dial has ended. It took one round trip. The lane isn't open yet.
+    /// The TCP handshake of a dial has ended, after one round trip. The lane isn't open yet.
     Reached {
         /// The lane.
         lane: LaneId,
@@ -129,8 +129,8 @@ pub(crate) enum DispatchEvent {
         /// The maximum number of concurrent streams.
         max: usize,
     },
-    /// The size of an answer is now known. The request was an opener, whose answer can have any size, or its small answer needs more than
-    /// one window.
+    /// The size of an answer is now known. The driver reports it if the request was an opener, whose answer can have any size. It also
+    /// reports it if the answer is small but larger than one window.
     Sized {
         /// The attempt.
         attempt: AttemptId,
@@ -149,9 +149,9 @@ pub(crate) enum DispatchEvent {
         /// True if its lane can take another request.
         reusable: bool,
     },
-    /// The lane takes no further requests, but its running request continues: an HTTP/1.1 answer had `Connection: close`. After an HTTP/2
-    /// GOAWAY, the driver only notices when a new request is refused. The driver then sends [`DispatchEvent::Finished`] with `reusable`
-    /// false.
+    /// The lane takes no further requests, but its running request continues: an HTTP/1.1 answer had `Connection: close`. The driver
+    /// doesn't send this event after an HTTP/2 GOAWAY. It notices a GOAWAY only when a new request is refused, and then sends
+    /// [`DispatchEvent::Finished`] with `reusable` false.
     Draining {
         /// The lane.
         lane: LaneId,
@@ -274,7 +274,7 @@ pub(crate) enum DispatchAction {
         /// The limit in bytes per second. `None` removes it.
         rate: Option<u32>,
     },
-    /// Report how many more bulk requests to the origin would raise goodput, each on a lane of its own.
+    /// Report the number of further bulk requests to the origin, each on its own lane, that would raise goodput.
     Spare {
         /// The origin.
         origin: OriginId,
@@ -344,7 +344,7 @@ impl RequestSize {
         match self.class(rules) {
             RequestClass::Small => Role::Express,
             RequestClass::Bulk => Role::Freight,
-            // Here `freight == openers` means that there is no other freight, because without express attempts all openers are freight.
+            // Without express attempts, all openers are freight. So here `freight == openers` means that there is no other freight.
             RequestClass::Opener if openers < rules.lone_openers && express == 0 && freight == openers => {
                 Role::Freight
             }

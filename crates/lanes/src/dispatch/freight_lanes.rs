@@ -1,10 +1,10 @@
 //! Finds the number of freight lanes of an origin. Freight lanes carry bulk (requests above 1 MiB). The search begins with one lane, or a
 //! few, and adds lanes if they raise goodput.
 //!
-//! On a path without packet loss, one stream uses the full rate, and a second one only overflows the queue. More streams help if something
-//! else limits each of them. The cause can be a server that limits each connection, a small window, or a sender that slows down after each
-//! lost packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the path is the limit. If not,
-//! lanes are added, and they stay if goodput rises.
+//! On a path without packet loss, one stream uses the full rate, and a second stream only overflows the queue. More streams help if
+//! something other than the path limits each stream. The cause can be a server that limits each connection, a small window, or a sender
+//! that slows down after each lost packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the
+//! path is the limit. If not, lanes are added, and they stay if goodput rises.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -66,14 +66,14 @@ pub(super) struct FreightLanes {
     risen: f64,
     latest: VecDeque<f64>,
     calm: u32,
-    /// Two numbers of windows since lanes were added. `queued` counts those in which the path had a queue. `paused` counts those without
-    /// growth in which the connection paused.
+    /// Counts of windows since lanes were added. `queued` counts those in which the path had a queue. `paused` counts those without growth
+    /// in which the connection paused.
     queued: u32,
     paused: u32,
     /// True if packets were lost since lanes were added.
     has_lost: bool,
-    /// Paths change, so three findings expire. The first is that the path has a queue. The others are that more lanes didn't raise a
-    /// certain goodput, or a goodput that had fallen.
+    /// The times at which three findings expire, because paths change. The first finding is that the path has a queue. The second is that
+    /// more lanes didn't raise the given goodput. The third is that they didn't raise a goodput that had fallen.
     full_until: Option<Instant>,
     step_held: Option<(Instant, f64)>,
     fallen_held_until: Option<Instant>,
@@ -222,7 +222,7 @@ impl FreightLanes {
     /// Decides on the number of lanes, after goodput has become steady at `level` bytes per second.
     fn decide(&mut self, now: Instant, level: f64, is_long: bool, shown: f64) {
         let allowed = |held_until: Option<Instant>| held_until.is_none_or(|until| now >= until);
-        // `shown` is divided, because many new connections with small requests can briefly exceed the rate that bulk can reach.
+        // Divide `shown`, because many new connections with small requests can briefly be faster than bulk can ever be.
         let has_fallen = is_long
             && level * self.rules.fallen < self.best.max(shown / self.rules.growth)
             && allowed(self.fallen_held_until);

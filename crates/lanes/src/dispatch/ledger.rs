@@ -19,8 +19,8 @@ use crate::Protocol;
 pub(super) const INITIAL_WINDOW: f64 = INITIAL_SEGMENTS * 1448.0;
 pub(super) const INITIAL_SEGMENTS: f64 = 10.0;
 
-/// Returns whether the driver reports when an answer with this expected size begins. For fewer bytes, the end of the answer gives the
-/// same information. The beginning of a bulk answer says nothing about small answers.
+/// Returns whether the driver reports the beginning of an answer with this expected size. The beginning of a smaller answer isn't needed,
+/// because its end gives the same information. The beginning of a bulk answer says nothing about small answers.
 pub(crate) fn is_announced_to_dispatcher(expected: u64) -> bool {
     expected as f64 > Rules::CHOSEN.grown_window && expected <= Rules::CHOSEN.freight_above
 }
@@ -35,7 +35,7 @@ pub(super) struct Attempt {
     pub(super) submitted: Instant,
     pub(super) lane: Option<LaneId>,
     pub(super) opener: bool,
-    /// The attempt that this one is a hedge of.
+    /// The attempt that this attempt hedges.
     pub(super) hedge_of: Option<AttemptId>,
 }
 
@@ -289,8 +289,8 @@ impl Ledger {
         Some(lane)
     }
 
-    /// Sets the size of an express attempt's answer, which was assumed or expected until now. Returns the attempt as it was, and how long
-    /// ago it was sent.
+    /// Replaces the assumed or expected size of an express attempt's answer with the real size. Returns the attempt before this change, and
+    /// how long ago it was sent.
     pub(super) fn resize(
         &mut self,
         now: Instant,
@@ -327,8 +327,8 @@ impl Ledger {
         Some(after.origin)
     }
 
-    /// Removes a cancelled attempt that isn't on a lane. Its entry in the queue stays and is skipped later. A search for the entry would
-    /// make the cancellation of n attempts take time proportional to n².
+    /// Removes a cancelled attempt that isn't on a lane. The attempt's entry in the queue stays and is skipped later. If each cancellation
+    /// searched the queue, n cancellations would take time proportional to n².
     pub(super) fn withdraw(&mut self, id: AttemptId) {
         let Some(attempt) = self.attempts.get(&id).copied().filter(|w| w.lane.is_none()) else { return };
         self.attempts.remove(&id);
@@ -365,8 +365,8 @@ pub(super) struct Lane {
     pub(super) uploads: usize,
     /// The time since which the lane has been idle.
     pub(super) idle_since: Instant,
-    /// The idle time of the lane before its present attempts, or before its last attempts if the lane is idle
-    /// now.
+    /// The length of the idle time before the lane's present attempts, or before its last attempts if the
+    /// lane is idle now.
     pub(super) rested: Duration,
     /// The time when the first of the lane's present attempts, or of the last ones, was put on the lane.
     pub(super) asked: Instant,
@@ -515,8 +515,8 @@ impl ExpressInFlight {
         Some(now.saturating_duration_since(flight.since))
     }
 
-    /// Returns how long an attempt has taken, if its bytes fit into one window of its lane. The lane has carried an attempt of `grown`
-    /// bytes before. Returns `None` if its answer was already timed.
+    /// Returns how long an attempt has taken, if its bytes fit into one window of its lane. `grown` is the size of the largest earlier
+    /// attempt on the lane. Returns `None` if the attempt's answer was already timed.
     pub(super) fn single_flight(&self, now: Instant, attempt: AttemptId, grown: u64) -> Option<Duration> {
         let flight = self.flights.get(&attempt)?;
         let window = INITIAL_WINDOW.max(self.rules.grown_window.min(grown as f64));

@@ -114,7 +114,8 @@ impl OriginState {
         self.protocol
     }
 
-    /// Returns how many more lanes may be dialled now. Until the round trip is known or a short wait is over, only one dial is allowed.
+    /// Returns how many more lanes may be dialled now. Only one dial is allowed until the round trip is known, or until a short wait is
+    /// over.
     pub(super) fn may_dial(&mut self, now: Instant, missing: usize) -> usize {
         if self.path.round_trip().is_some() || missing == 0 {
             return missing;
@@ -164,7 +165,7 @@ impl OriginState {
         let probe =
             self.probing_until.filter(|_| self.path.round_trip().is_none() && !self.probed && is_wanted);
         let room = account.on_the_way.next_tick().filter(|_| Direction::BOTH.into_iter().any(is_held));
-        // A hedge may wait for a dial to be repeated. There may be no other event at that time, so a tick is needed.
+        // A hedge may wait until a failed dial is repeated. There may be no other event at that time, so a tick is needed.
         let failed = self.failed.iter().filter(|_| !account.hedges.is_empty()).filter_map(|(_, last)| *last);
         let dial = failed.map(|at| at + self.rules.dial_again).min();
         [shares, probe, room, dial, self.freight.next_tick()].into_iter().flatten().min()
@@ -176,8 +177,8 @@ impl OriginState {
         likely.map_or(attempt.weight, |size| size + attempt.size.up)
     }
 
-    /// Records the size of an answer, and the time from sending the request to the answer. The `expected` size is that of the request,
-    /// and none for an opener.
+    /// Records the size of an answer, and the time from sending the request to the answer. `expected` is the size that the request
+    /// expected, or `None` for an opener.
     pub(super) fn sized(&mut self, bytes: u64, expected: Option<u64>, took: Option<Duration>) {
         if let Some(took) = took {
             self.path.answered(took);
@@ -255,9 +256,9 @@ impl OriginState {
         let is_up = bulk(Direction::Up) > bulk(Direction::Down);
         let direction = if is_up { Direction::Up } else { Direction::Down };
         let throughput = self.path.throughput(direction);
-        // Until the path's rate is known, an upload to a server that isn't far uses two lanes, which is the result of `covering` for a tiny
+        // Until the path's rate is known, an upload to a server that isn't far uses two lanes. This is the result of `covering` for a tiny
         // rate. The first reading soon shows the path's rate. When the number of lanes for 1 Gbit/s was used instead, an upload at 50
-        // Mbit/s had four unfinished parts after 34 MiB. An interruption then lost all of them.
+        // Mbit/s had four unfinished parts after 34 MiB. An interruption then lost all four parts.
         let shows_soon = is_up && throughput.can_be_read() && self.path.rtt() < self.rules.far;
         let unknown = if shows_soon { f64::MIN_POSITIVE } else { self.rules.rate_unknown };
         let rate = throughput.rate().unwrap_or(unknown);

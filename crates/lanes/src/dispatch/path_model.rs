@@ -67,9 +67,9 @@ impl Throughput {
     /// Processes a reading of the bytes moved so far. Returns whether the reading is used. A reading isn't used if it comes too soon or
     /// too late after the last one.
     ///
-    /// While bulk is limited, the path could carry more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise the
-    /// limited rate would be taken for the path's rate, and bulk would be limited to a fraction of it. The first reading after the limit
-    /// ends isn't used either, because it includes bytes that have accumulated.
+    /// While bulk is limited, the path could carry more than the reading shows. So the best rate doesn't expire meanwhile. Otherwise
+    /// Laneway would take the limited rate for the path's rate, and would limit bulk to a fraction of that. The first reading after the
+    /// limit ends isn't used either, because it includes bytes that have accumulated.
     pub(super) fn read(&mut self, now: Instant, bytes: u64, load: PathLoad) -> bool {
         let Some((at, before)) = self.last else {
             self.last = Some((now, bytes));
@@ -96,7 +96,8 @@ impl Throughput {
         let rate = self.latest();
         let best = self.rate().unwrap_or_default();
         let counts = self.settled_at.is_none_or(|at| now.saturating_duration_since(at) >= load.rtt);
-        // On a far path, bulk takes many round trips to find its rate. While it starts beside many small requests, their rate can be steady.
+        // On a far path, bulk takes many round trips to find its rate. If many small requests have a steady rate meanwhile, the total rate
+        // seems steady too. So such a reading doesn't count for bulk.
         let by_bulk = load.has_bulk && !(load.small_wait && load.rtt >= self.rules.far);
         if rate > best * self.rules.growth {
             (self.settled, self.settled_by_bulk, self.settled_at) = (0, 0, Some(now));
@@ -155,7 +156,7 @@ impl Throughput {
         self.bulk
     }
 
-    /// Records that bulk has caused a queue on the path, which shows that the path is full.
+    /// Records that bulk has caused a queue on the path. Such a queue shows that the path is full.
     pub(super) fn filled(&mut self) {
         if self.cannot_be_read {
             return;
@@ -164,8 +165,8 @@ impl Throughput {
         (self.settled, self.settled_by_bulk) = (self.settled.max(enough), self.settled_by_bulk.max(enough));
     }
 
-    /// Returns whether bulk or small requests have filled the path. Readings during small requests are used only if other requests waited
-    /// for them to end.
+    /// Returns whether bulk or small requests have filled the path. A reading while only small requests move counts only if further
+    /// requests were waiting.
     pub(super) fn is_full(&self) -> bool {
         self.settled >= self.rules.readings as u32
     }
@@ -177,8 +178,8 @@ impl Throughput {
     }
 
     /// Returns whether the rate, of bulk and of small requests together, hasn't grown for two round trips. Unlike on a
-    /// [full](Self::is_full) path, it may begin to grow again. After one round trip, slow start can still be under way: with 1 instead of
-    /// 2, one object over 200 ms took 5.7 s instead of 5.2 s.
+    /// [full](Self::is_full) path, the rate may begin to grow again. After one round trip, slow start can still be under way: with 1
+    /// instead of 2, one object over 200 ms took 5.7 s instead of 5.2 s.
     pub(super) fn is_steady(&self) -> bool {
         self.settled >= 2
     }
@@ -292,9 +293,10 @@ pub(super) struct PathRate {
 
 impl PathRate {
     /// Returns how many bytes of small attempts may be in flight. `turn` is the round trip plus the time of the server. At first the path's
-    /// capacity is unknown, so a burst is allowed: a fixed one, or on a far path half of what 1 Gbit/s carries in a turn. The senders
-    /// themselves limit how much of it is in flight: each begins with ten segments and doubles this number in each round trip. Later, twice
-    /// the bytes that the path has carried in a turn are allowed. So the limit grows as fast as the senders' windows.
+    /// capacity is unknown, so a burst of a fixed size is allowed. On a far path, the burst is half of the bytes that 1 Gbit/s carries in a
+    /// turn. The senders themselves limit how much of the burst is in flight: each begins with ten segments and doubles this number in each
+    /// round trip. Later, twice as many bytes are allowed as the path has carried in a turn. So the limit grows as fast as the senders'
+    /// windows.
     pub(super) fn at_once(self, rules: &Rules, turn: Duration) -> f64 {
         let turn = turn.as_secs_f64();
         let first = rules.first_burst.max(rules.rate_unknown * turn / rules.gain);
@@ -320,7 +322,7 @@ impl ServiceTime {
         Self { rules, ..Self::default() }
     }
 
-    /// Records that an answer took this long, in addition to the round trip. Quick error answers are included, and lead to fewer lanes. The
+    /// Records that an answer took this long, in addition to the round trip. Quick error answers count too, and so lead to fewer lanes. The
     /// first answers of a burst are slow because of its handshakes. So the shortest time is used only after several answers.
     pub(super) fn answered(&mut self, took: Duration) {
         self.least = self.least.map(|least| least.min(took));
@@ -427,7 +429,8 @@ mod tests {
     fn slow_start_over_a_long_path_is_given_time_to_grow() {
         let far = PathLoad { rtt: Duration::from_millis(300), ..BULK };
         let mut read = Read::new();
-        // Small requests have reached 30 MB/s before. Bulk doubles its rate in each round trip, and needs three to exceed that.
+        // Small requests have reached 30 MB/s before. Bulk doubles its rate in each round trip, and needs three round trips to exceed 30
+        // MB/s.
         (0..8).for_each(|_| read.pass(30_000_000, SMALL));
         (0..9).for_each(|reading| read.pass(5_000_000 << (reading / 3), far));
         assert!(!read.path.is_full());

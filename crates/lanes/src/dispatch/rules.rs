@@ -52,12 +52,12 @@ rules! {
     // The classes of requests, and the order in which they are sent.
 
     /// Requests with larger bodies than this many bytes are freight. 1 MiB occupies a link of 1 Gbit/s for 8 ms. Small requests that queue
-    /// behind it wait for up to that time. One S3 stream of some 90 MB/s needs 11 ms for 1 MiB. A split into ranges would cost a round
-    /// trip, which takes longer.
+    /// behind it wait for up to that time. One S3 stream of some 90 MB/s needs 11 ms for 1 MiB. A split into ranges would take longer,
+    /// because it costs a round trip.
     freight_above: u64 = MIB, not 16 * MIB, 256 * KIB;
 
     /// Bytes that are added to a request's body when the load of a lane is counted. They stand for the heads of request and answer, and for
-    /// the JSON or XML of the answer. Without them, metadata requests would add no load, and all would go on one lane.
+    /// the JSON or XML of the answer. Without these bytes, metadata requests would add no load, and all of them would be sent on one lane.
     overhead: u64 = KIB, not 0;
 
     /// The assumed size of an opener's body, until its answer shows the real size. (An opener is a request whose answer may have any size.)
@@ -117,15 +117,15 @@ rules! {
 
     // Small requests in flight.
 
-    /// Up to this many small attempts of an origin are always allowed in flight. A connection of a browser or an SDK carries as many, and
-    /// they are too few to delay each other. A server of unknown protocol gets at most this many lanes. If the path is full, an origin can
-    /// still get half this many lanes. On the test rig, with bulk and a round trip of 10 ms, HTTP/2 used 27 connections with the value 16,
-    /// and 42 with the value 32.
+    /// Up to this many small attempts of an origin are always allowed in flight. A browser's or SDK's connection carries as many requests,
+    /// and so few requests don't delay each other. A server of unknown protocol gets at most this many lanes. If the path is full, an
+    /// origin can still get half this many lanes. On the test rig, with bulk and a round trip of 10 ms, HTTP/2 used 27 connections with the
+    /// value 16, and 42 with the value 32.
     attempts_min: usize = 16, not 1, 32;
 
-    /// The maximum number of bytes of small attempts in flight while the path's rate is unknown. Thirty new connections can send about
-    /// this many bytes in four round trips. In the simulated network with half of this value, objects of 32 to 512 KiB came a tenth later
-    /// over 20 to 120 ms. With twice the value they came later on slow links.
+    /// The maximum number of bytes of small attempts in flight while the path's rate is unknown. Thirty new connections can send about this
+    /// many bytes in four round trips. In the simulated network with half of this value, objects of 32 to 512 KiB took a tenth longer at
+    /// round trips of 20 to 120 ms. With twice the value, they took longer on slow links.
     first_burst: f64 = (8 * MIB) as f64, not (4 * MIB) as f64, (32 * MIB) as f64;
 
     /// The first burst is also limited to the bytes that a path of this rate (5 Gbit/s) carries in a round trip. A nearby server needs no
@@ -204,8 +204,8 @@ rules! {
     /// timeout. The kernel may hold at least twice as many unsent bytes, since it wakes the writer when half of them are left.
     lane_bytes_min: u32 = 32 * KIB as u32, not 4 * KIB as u32;
 
-    /// If the limit would be above this many bytes, the lane gets no limit. The path is then so long that a queue adds little to its round
-    /// trip.
+    /// If a lane's limit would be above this many bytes, the lane gets no limit. Its path is then so long that a queue adds little to the
+    /// round trip.
     lane_bytes_max: f64 = (8 * MIB) as f64, not f64::INFINITY, MIB as f64;
 
     /// The maximum number of unsent bytes of bulk that the kernel holds for each lane, until the path's rate is known.
@@ -238,8 +238,8 @@ rules! {
     /// to recover. With 3, a path of 1 Gbit/s and 20 ms with a queue of 512 KiB got 16 lanes, which it doesn't need.
     calm_after_loss: u32 = 12, not 3;
 
-    /// Goodput counts as fallen only after this time without growth. BBR slows down for 200 ms every ten seconds to drain its queue. This
-    /// pause must not be taken for a fall.
+    /// Goodput counts as fallen only after this time without growth. BBR slows down for 200 ms every ten seconds to drain its queue.
+    /// Without this minimum, such a pause would count as a fall.
     fallen_min: Duration = Duration::from_millis(300), not Duration::ZERO;
 
     /// If goodput is this many times lower than the path's rate, the path doesn't limit it. The cause is then that senders slow down after
@@ -247,17 +247,17 @@ rules! {
     /// back and still grow.
     fallen: f64 = 2.0, not f64::INFINITY, 1.5;
 
-    /// The first step multiplies a single lane by this factor, if no packet was lost. In this case the server most likely limits each
-    /// connection. If each connection is limited to 90 MB/s, as with S3, one more step reaches 5 Gbit/s.
+    /// The first step multiplies a single lane by this factor, if no packet was lost. If no packet was lost, the server most likely limits
+    /// each connection. If each connection is limited to 90 MB/s, as with S3, one more step reaches 5 Gbit/s.
     first_step: usize = 4, not 2;
 
     /// A round trip shows a queue on the path if it exceeds the shortest one by a tenth (1 divided by this number), and by at least
     /// [`service_min`](Self::service_min).
     queue: u32 = 10, not 1, 100;
 
-    /// A connection pauses if no packet has come for a quarter of the round trip (the round trip divided by this number). Its server or its
-    /// window then limits the connection, not the path. If a quarter of the measuring windows have a pause, the pauses aren't chance. nginx
-    /// with `limit_rate` makes such pauses.
+    /// A connection pauses if no packet has come for a quarter of the round trip (the round trip divided by this number). The server or the
+    /// receive window then limits the connection, not the path. If a quarter of the measuring windows have a pause, the pauses aren't
+    /// accidental. nginx with `limit_rate` makes such pauses.
     pause: u32 = 4, not 1;
 
     /// The minimum length of such a pause. A busy machine causes shorter ones.
@@ -295,15 +295,15 @@ rules! {
     probes: u32 = 16, not 0;
 
     /// If a TLS handshake's round trip is more than this many times longer than the TCP handshake's, the TCP connection ends at a nearby
-    /// proxy. Then only the TLS handshake shows the round trip to the server.
+    /// proxy. In this case, only the TLS handshake shows the round trip to the server.
     proxy_factor: u32 = 8, not 1000;
 
     /// The pause before a failed dial is repeated. After this time, bulk no longer yields to small requests whose lanes are all still being
     /// dialled.
     dial_again: Duration = Duration::from_secs(1), not Duration::ZERO;
 
-    /// While all connections are in use, queued freight waits for this time. Then the next lane that becomes free is given to freight
-    /// before express. An origin without a lane waits for the same time before another origin gives up its only lane.
+    /// While all connections are in use, queued freight waits. After this time, freight gets the next free lane before express does. An
+    /// origin without a lane waits for the same time before another origin gives up its only lane.
     turn: Duration = Duration::from_secs(1), not Duration::from_secs(3600);
 
     // Limits of servers. The servers of the simulated jobs have no limits, so the ablation shows no effect.

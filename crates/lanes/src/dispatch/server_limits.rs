@@ -45,7 +45,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Records that a connection, which opened at `opened`, has ended or is silent without any answer. `served` is the number of
+    /// Records that a connection without any answer has ended or is silent. The connection opened at `opened`. `served` is the number of
     /// connections with answers.
     fn unserved(&mut self, now: Instant, opened: Instant, served: usize) {
         self.unserved += 1;
@@ -104,7 +104,7 @@ impl IdleLimit {
 
     /// Records that the server closed a connection after it was idle for `idle`.
     pub(super) fn closed(&mut self, now: Instant, idle: Duration) {
-        // After so short a time, the close wasn't caused by an idle timeout. The server was restarted, or it limits the number of requests
+        // If the idle time was so short, an idle timeout wasn't the reason. The server was restarted, or it limits the number of requests
         // per connection.
         if idle < self.rules.idle_min {
             return;
@@ -276,8 +276,8 @@ mod tests {
         struct Limited {
             dispatcher: Dispatcher,
             now: Instant,
-            /// The lanes on which the server answers, and their peak number. The other lanes get no answer, or are reset at their first
-            /// request.
+            /// The lanes on which the server answers, and their maximum number at once. The other lanes get no answer, or are reset at
+            /// their first request.
             served: Vec<LaneId>,
             most: usize,
             waiting: Vec<LaneId>,

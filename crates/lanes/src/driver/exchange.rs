@@ -26,8 +26,8 @@ pub(crate) struct LaneExchange {
     pub(super) control: Arc<DriverHandle>,
 }
 
-/// Passes the outcome to the caller and the driver. If the sink panics or the engine ends, the waiter is dropped without an outcome. On
-/// this drop, it reports an error to the caller and frees the lane. The lane's connection isn't used again.
+/// Passes the outcome to the caller and the driver. If the sink panics or the engine ends, the waiter is dropped without an outcome. It
+/// then reports an error to the caller, and frees the lane, but its connection isn't used again.
 struct Waiter {
     attempt: AttemptId,
     lane: LaneId,
@@ -181,8 +181,8 @@ impl LaneExchange {
             incoming = incoming.riding_as(Role::Freight);
         } else if moves && request.expected.is_none_or(|down| down > Rules::CHOSEN.freight_above) {
             // The answer turned out to be bulk, which must not use the window of an express connection. The exchange ends before the body
-            // is read, and the caller requests the object again in slices, which are freight. Small bodies that move to a freight thread
-            // aren't stopped. They are the last parts of large objects, and move because their sinks may block.
+            // is read. The caller then requests the object again in slices, which are freight. A small body that moves to a freight thread
+            // isn't stopped: it is the last part of a large object, and moves because its sink may block.
             drop(pending);
             return waiter.end(incoming.finish(C::PROTOCOL, true), ConnectionFate::Usable, None);
         }

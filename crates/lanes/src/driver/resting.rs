@@ -12,8 +12,8 @@ use super::{Driver, DriverCommand, LaneSlot};
 use crate::dispatch::{DispatchEvent, LaneId, Rules};
 use crate::stream::IoProgress;
 
-/// A waker that reports to the driver that an idle connection has become readable. An idle connection has no task of its own, because
-/// this task would have to be stopped whenever a request takes the connection.
+/// A waker that reports to the driver that an idle connection has become readable. An idle connection has no task of its own, because each
+/// new request would have to stop the task.
 struct IdleWaker {
     lane: LaneId,
     commands: UnboundedSender<DriverCommand>,

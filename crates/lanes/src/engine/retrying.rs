@@ -163,7 +163,7 @@ impl Lanes {
             let Hedge::Send(mut request) = call.hedge().await else { return None };
             request.pass = Some(pass);
             request.outage = Some(self.outage(&request.origin));
-            // Without a sink, both requests may collect the body, so the hedge reserves memory, too.
+            // Without a sink, both requests may collect the body in memory, so the hedge also reserves memory.
             let _held = match request.expected.filter(|_| request.sink.is_none()) {
                 Some(room) => Some(self.inner.memory.reserve(room as usize).await),
                 None => None,
@@ -197,8 +197,8 @@ impl Lanes {
         }
     }
 
-    /// Handles the failure of one of the two requests, while the other continues. A throttle is recorded. Returns the verdict to use if the
-    /// other request fails, too.
+    /// Handles the failure of one of the two requests, while the other continues. Records a throttle. Returns the verdict to use if the
+    /// other request also fails.
     fn gave_up<C: Call>(&self, call: &C, verdict: Verdict, admitted: Instant) -> Verdict {
         let Verdict::Throttled { after } = verdict else { return verdict };
         self.throttled(call, admitted, after);
@@ -207,8 +207,8 @@ impl Lanes {
     }
 }
 
-/// Chooses between two outcomes. The earlier one is a failure. Returns the later outcome, unless the later one is a failure that can't be
-/// retried and the earlier one can be retried.
+/// Chooses between two outcomes, of which the earlier one is a failure. Usually returns the later outcome. Returns the earlier one only if
+/// the later one is a failure that can't be retried, and the earlier one can.
 fn decisive(
     earlier: (AttemptOutcome, Verdict),
     later: (AttemptOutcome, Verdict),

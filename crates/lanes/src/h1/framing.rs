@@ -9,8 +9,8 @@ use crate::error::{Error, Kind};
 /// The maximum length of a line with a chunk's size and extensions, and of a line of the trailers.
 const LINE_MAX: usize = 16 * 1024;
 
-/// The maximum number of bytes of chunk extensions and trailers in one body. If there are more, the answer is an error. Extensions and
-/// trailers are ignored, so without this limit, a server could keep us reading without ever sending a byte of the body.
+/// The maximum number of bytes of chunk extensions and trailers in one body. If there are more, the answer is an error. Laneway ignores
+/// extensions and trailers. So without this limit, a server could send them for ever, without a byte of the body.
 const ASIDE_MAX: usize = 64 * 1024;
 
 /// The maximum length of a chunk's size line without extensions: sixteen digits and the line end. Further bytes count as extensions.

@@ -45,7 +45,7 @@ fn read(method: &Method, bytes: &[u8], step: usize) -> ReadOutcome {
         }
         match heads.feed(&left[..next(left)]) {
             Ok((used, answer)) => {
-                assert!(used > 0, "nothing was taken of a head");
+                assert!(used > 0, "no byte of the head was consumed");
                 left = &left[used..];
                 match answer {
                     Some(answer) => break answer,

@@ -3,8 +3,8 @@
 //!
 //! A request whose last byte doesn't fit into a flight waits another round trip. Two things would delay requests in this way. First, `h2`
 //! sends the heads of all streams before the first body. Second, a TLS record of 16 KiB is longer than a first flight of ten segments, and
-//! the server can't decrypt it before its end has come. So while a connection is young, small requests with bodies are sent one after the
-//! other, and each TLS record fits into one segment.
+//! the server can't decrypt a record before its end has arrived. So while a connection is young, small requests with bodies are sent one
+//! after the other, and each TLS record fits into one segment.
 
 use tokio::sync::Semaphore;
 
@@ -14,8 +14,8 @@ use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// its first three flights. If the end of the fourth flight divides a request, that costs little.
 const YOUNG: u64 = 96 * 1024;
 
-/// The maximum plaintext bytes of a TLS record on a young connection. With 22 bytes of TLS and TCP's headers, a record fits into a packet
-/// of 1460 bytes, which is the MTU of Google's network.
+/// The maximum plaintext bytes of a TLS record on a young connection. With 22 bytes for TLS, and with the headers of IP and TCP, a record
+/// fits into a packet of 1460 bytes. This is the MTU of Google's network.
 const RECORD: usize = 1370;
 
 /// The turn of requests on one connection. The connection's requests and its writer share this.

@@ -247,7 +247,7 @@ fn bulk_that_is_held_back_is_not_slow() {
     desk.watch.hold_bulk(desk.now, true);
     assert_eq!(desk.answer(20, 150), []);
     desk.watch.hold_bulk(desk.now, false);
-    assert_eq!(desk.answer(6, 150), [], "time counts from when bulk was let go");
+    assert_eq!(desk.answer(6, 150), [], "the silence counts only from the time when bulk no longer yields");
     assert_eq!(desk.answer(3, 150), [held.0]);
 }
 
@@ -278,7 +278,7 @@ fn a_slice_far_slower_than_the_others_is_a_straggler_though_it_moves() {
 fn slices_that_share_a_full_link_are_not_slow() {
     let mut desk = Desk::bulk();
     let mut slices: Vec<_> = (0..2).map(|_| desk.send()).collect();
-    // First two slices share the link, then eight, and each is four times slower.
+    // First two slices share the link, then eight. So each slice is four times slower than before.
     for lanes in [2, 8] {
         slices.extend((slices.len()..lanes).map(|_| desk.send()));
         for _ in 0..100 {

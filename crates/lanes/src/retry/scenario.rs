@@ -22,7 +22,7 @@ enum ServerReply {
     Drop,
 }
 
-/// If a dial began while the network was down, it is answered this long after the network's return.
+/// A dial that began while the network was down is answered this long after the network's return.
 const NEXT_SYN_ANSWERED: Duration = Duration::from_secs(2);
 
 /// The results of a simulation.

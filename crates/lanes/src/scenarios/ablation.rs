@@ -1,7 +1,7 @@
 //! Measures the effect of each constant in [`Rules`]. The simulated jobs are run again with one changed constant at a time.
 //!
 //! `cargo test -p laneway-lanes --lib ablation -- --ignored --nocapture` prints a row for each changed value. `LANEWAY_RULES=gain,growth`
-//! limits it to some constants.
+//! limits the run to some constants.
 
 use super::mixed::{MixedJob, RigLink, in_parallel};
 use super::*;
@@ -20,7 +20,7 @@ const BULK: usize = 5;
 const TINY: usize = 6;
 const LANES: usize = 7;
 
-/// A smaller relative change of a mean, or of a single job, is noise.
+/// Relative changes below these limits are noise: a change of a mean, and a change of a single job.
 const NOISE: f64 = 0.02;
 const NOISE_OF_A_CELL: f64 = 0.12;
 
@@ -135,7 +135,7 @@ impl AblationJob {
 }
 
 /// Returns two changes for each kind of result: the mean over all jobs, and the largest change of a single job. A kind is left out if both
-/// are noise.
+/// changes are noise.
 fn row(chosen: &[Figures], changed: &[Figures]) -> Vec<String> {
     let pairs = || chosen.iter().flatten().zip(changed.iter().flatten());
     let kinds = (0..KINDS.len()).filter_map(|kind| {

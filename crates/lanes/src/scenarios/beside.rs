@@ -18,8 +18,8 @@ const SIZES: std::ops::Range<u64> = 32 * KIB..512 * KIB;
 /// The time from the start of bulk to the first arrival.
 const LEAD: Duration = Duration::from_millis(500);
 
-/// The link can carry the bytes of bulk in `BULK_S` seconds, in addition to the small objects of that time. The arrivals last for longer
-/// than bulk.
+/// Bulk has as many bytes as the link can carry in `BULK_S` seconds, in addition to the small objects of these seconds. The arrivals last
+/// longer than bulk.
 const BULK_S: f64 = 4.0;
 const ARRIVALS_S: f64 = 6.0 * BULK_S;
 
@@ -57,7 +57,7 @@ struct BesideCell {
 
 impl BesideCell {
     fn all(control: CongestionControl) -> Vec<Self> {
-        // Leave out the link of 100 Mbit/s, because the small objects need more.
+        // Leave out the link of 100 Mbit/s, because the small objects need a higher rate.
         let links = mixed::LINKS.into_iter().filter(|rig| rig.1 >= 200);
         links.flat_map(|rig| CASES.map(|(protocol, is_up)| Self { rig, protocol, is_up, control })).collect()
     }
@@ -166,9 +166,9 @@ fn beside() {
     }
 }
 
-/// The goals for small objects are twice the p50 and three times the p99 of an idle link. No goal is stricter than 5 ms above the idle
-/// link's figure. The goal for bulk is nine tenths of its rate alone. The test asserts the values that are reached now, with a margin of a
-/// tenth.
+/// The goals for small objects are twice the p50 and three times the p99 of an idle link. Each goal is at least 5 ms above the idle link's
+/// figure. The goal for bulk is nine tenths of its rate without small objects. The test asserts the values that are reached now, with a
+/// margin of a tenth.
 #[test]
 fn arrivals_bear_bulk_and_leave_it_its_part_near_and_far() {
     let all = BesideCell::all(CongestionControl::Rate);
@@ -180,8 +180,8 @@ fn arrivals_bear_bulk_and_leave_it_its_part_near_and_far() {
              that they leave, and {alone:.2} alone"
         );
         let later = |times: f64, idle: f64| (times * idle).max(idle + 5.0);
-        // On a far path, the small objects use half of the rate. Bulk yields just when it would reach its own rate, so the test requires
-        // less of it.
+        // On a far path, the small objects use half of the rate. Bulk starts to yield when it has just reached its own rate, so the test
+        // requires a smaller share of it.
         let (p50, p99, part) = if cell.rig.0 > 25.0 { (1.9, 1.3, 0.5) } else { (2.4, 2.1, 0.8) };
         let slow =
             format!("{cell:?}: small objects take {beside:.1?} ms during bulk, {idle:.1?} ms without it");

@@ -104,17 +104,19 @@ fn small_attempts_limit_the_send_buffers_of_bulk_for_a_while() {
             let announced = &world.send_buffers;
             let (Some((first, Some(_), _)), Some((last, None, _))) = (announced.first(), announced.last())
             else {
-                panic!("{protocol:?}: the limits of send buffers aren't set and lifted: {announced:?}");
+                panic!(
+                    "{protocol:?}: the send buffers must be limited first, and have no limit in the end: {announced:?}"
+                );
             };
-            // The limit comes once the path's rate is known. At first the rate seems higher, because bytes that waited for a lost packet
-            // are read at once.
+            // The dispatcher sets the limit once it knows the path's rate. At first the rate seems higher, because bytes that waited for a
+            // lost packet are read all at once.
             assert!(
                 (SMALL_AT..SMALL_AT + Duration::from_millis(1500)).contains(first),
-                "{protocol:?}: the first limit of send buffers comes after {first:?}"
+                "{protocol:?}: the send buffers are first limited after {first:?}"
             );
             assert!(
                 *last >= SMALL_AT + Duration::from_secs(1),
-                "{protocol:?}: the last limit of send buffers ends after {last:?}"
+                "{protocol:?}: the limit of send buffers is lifted after {last:?}"
             );
         }
     }
@@ -144,7 +146,7 @@ fn uploads_are_not_judged_where_nothing_says_what_has_been_acknowledged() {
         let world = run(world, RequestSpec::put(16 * MIB), RequestSpec::put(16 * KIB));
         assert_eq!(
             world.yields[1].1, 0,
-            "{protocol:?}: bulk yields, although no small bytes may be outstanding"
+            "{protocol:?}: bulk yields, although the path's rate can't be measured"
         );
         assert!(
             world.send_buffers.is_empty(),
@@ -184,7 +186,7 @@ fn a_slow_upload_finishes_its_parts_in_turn() {
         world.submit(Duration::ZERO, RequestSpec::put(16 * MIB));
     }
     world.run();
-    // Two parts take 5.4 s. If four were sent at once, all would end only after 10.7 s.
+    // Two parts take 5.4 s. If four parts were sent at once, all four would end only after 10.7 s.
     let within = Duration::from_secs(6).as_nanos();
     let finished =
         world.requests.iter().filter(|request| request.ended.is_some_and(|at| u128::from(at) < within));

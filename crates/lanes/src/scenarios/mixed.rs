@@ -133,8 +133,8 @@ impl MixedJob {
         if self.is_up { RequestSpec::put(bytes) } else { RequestSpec::unknown(bytes) }
     }
 
-    /// Returns the best possible times. They assume three round trips for a connection and a request. After that, the link carries all
-    /// small objects at its full rate, the smallest first, and then the large objects. Servers on the same link share its rate.
+    /// Returns the best possible times. They assume three round trips for a connection and a request. After these round trips, the link
+    /// carries all small objects at its full rate, the smallest first, and then the large objects. Servers on the same link share its rate.
     fn floor(&self) -> Times {
         let (mut small, mut total) = (Vec::new(), 0.0_f64);
         for (wire, each) in self.wires.iter().enumerate() {
@@ -283,8 +283,8 @@ fn on_every_link_small_objects_come_early_and_the_job_fills_the_link() {
 
 #[test]
 fn senders_that_go_by_loss_fill_every_link_that_loses_nothing_by_chance() {
-    // Links with random loss are left out, because it slows loss-based senders on any link. At 0.1 %, a connection has only about 35
-    // packets in flight.
+    // Links with random loss are left out, because random loss slows loss-based senders on any link. At 0.1 %, a connection has only about
+    // 35 packets in flight.
     for rig in CHECKED_LINKS.into_iter().filter(|rig| rig.3 == 0.0 && rig.1 < 10_000) {
         for (protocol, is_up) in CASES {
             let took = rig.mixed(protocol, is_up, CongestionControl::Loss, 1).run();
@@ -303,8 +303,11 @@ fn a_link_that_loses_packets_has_them_sent_again() {
     let job =
         |rig: RigLink| -> JobFigures { rig.mixed(Protocol::H1, false, CongestionControl::Rate, 1).run() };
     let (lossless, lossy) = (job(RigLink(0.25, 1000, 1024, 0.0)), job(RigLink(0.25, 1000, 1024, 1.0)));
-    assert!(lossless.lost < 0.003, "the link without loss lost too many bytes: {lossless:?}");
-    assert!((0.009..0.03).contains(&lossy.lost), "the link with 1 % loss lost a different share: {lossy:?}");
+    assert!(lossless.lost < 0.003, "too many bytes were lost on the link without random loss: {lossless:?}");
+    assert!(
+        (0.009..0.03).contains(&lossy.lost),
+        "the share of lost bytes on the link with 1 % loss is wrong: {lossy:?}"
+    );
     let (slower, faster) = (lossy.times.small_p99, lossless.times.small_p99);
     assert!(slower > faster, "the p99 of small objects is {slower} s with loss, {faster} s without it");
 }

@@ -103,7 +103,11 @@ fn run(seed: u64, about: &mut String) {
 fn check(world: &World) {
     let lost = world.requests.iter().position(|r| r.ended.is_none());
     assert_eq!(lost, None, "a request never ended");
-    assert_eq!(world.dispatcher.left_over(), None, "the dispatcher still counts an attempt or a sum");
+    assert_eq!(
+        world.dispatcher.left_over(),
+        None,
+        "the dispatcher still has an attempt, or a sum that isn't zero"
+    );
     assert_eq!(world.yields.map(|(said, _)| said), [None, None], "bulk still yields");
 }
 
@@ -137,8 +141,8 @@ fn server(random: &mut StdRng, wires: usize) -> Server {
         Duration::from_millis(random.random_range(1..1000))
     };
     let ending = [IdleClose::Found, IdleClose::Seen, IdleClose::Reset][random.random_range(0..3)];
-    // If the idle timeout is below a few round trips, every connection would be closed when it is used again. So the client must find that
-    // out before it sends a request.
+    // If the idle timeout is shorter than a few round trips, every connection is closed before a second request can use it. With such a
+    // server, the client must notice the close before it sends the request.
     let is_patient = idle_max > Duration::from_millis(500);
     Server {
         paths: paths(random),
@@ -194,7 +198,7 @@ impl LoneRequest {
             let rtt =
                 path.rtt.as_secs_f64() + waits(&wire.down) + waits(&wire.up) + 2.0 * waits(&path.bottleneck);
             let loss = 1.0 - passed.iter().map(|bottleneck| 1.0 - bottleneck.loss).product::<f64>();
-            // With a loss rate p, a loss-based sender has about sqrt(3/2p) packets in flight. Take half of that as the worst case.
+            // With a loss rate p, a loss-based sender has about sqrt(3/2p) packets in flight. Take half of this number as the worst case.
             let by_loss =
                 if loss > 0.0 { 0.5 * MSS as f64 / rtt * (1.5 / loss).sqrt() } else { f64::INFINITY };
             let rate = passed.iter().map(|bottleneck| bottleneck.rate).fold(by_loss, f64::min);
@@ -229,8 +233,8 @@ fn want(random: &mut StdRng, lone: &LoneRequest) -> RequestSpec {
     }
 }
 
-// Prints the cases with the longest times compared to the links' best times. It runs the mixed job over random networks, and over links
-// that differ much from those of the matrix.
+// Runs the mixed job over random networks, and over links that differ much from those of the matrix. Prints the cases whose times are the
+// largest multiples of the links' best times.
 //
 // `cargo test -p laneway-lanes --lib worst -- --ignored --nocapture`. `LANEWAY_SOAK_SEEDS=17..18` runs one seed only.
 

@@ -36,14 +36,14 @@ fn requests_after_a_minute_of_bulk_find_a_connection() {
             let found = gone(&ends);
             assert!(
                 found.iter().all(|gone| *gone <= 1),
-                "idle timeout of {idle_s} s, {ending:?}: the last requests found so many closed lanes each: {found:?}"
+                "idle timeout of {idle_s} s, {ending:?}: the number of closed lanes that each of the last requests found: {found:?}"
             );
-            // The first closed lane shows that the idle timeout is below a minute, and the next one that it is about a second. With a
-            // silent server, nothing is known before the request times out.
+            // The first closed lane shows that the idle timeout is below a minute. The next closed lane shows that it is about a second.
+            // With a silent server, nothing is known before the request times out.
             let learned = gone(&later).iter().sum::<u32>() <= 1 || ending == IdleClose::Silence;
             assert!(
                 learned,
-                "idle timeout of {idle_s} s, {ending:?}: the later requests found so many closed lanes each: {:?}",
+                "idle timeout of {idle_s} s, {ending:?}: the number of closed lanes that each later request found: {:?}",
                 gone(&later)
             );
             if ending == IdleClose::Seen {
@@ -114,8 +114,8 @@ fn forgetful(rtt_ms: u64, protocol: Protocol, of_1000: u32) -> Server {
     Server::new(rtt_ms, protocol).with(Faults { stalls: of_1000, ..Faults::default() })
 }
 
-/// Runs the requests in twenty simulated worlds, with a different seed in each. Returns in how many of them the last request ended after
-/// `late`, first without hedging and then with it.
+/// Runs the requests in twenty simulated worlds, with a different seed in each. Returns two numbers of worlds in which the last request
+/// ended after `late`: without hedging, and with hedging.
 fn late_worlds(wants: &[RequestSpec], path: &Server, late: Duration) -> (usize, usize) {
     let last = |world: World| {
         let mut world = world;
@@ -165,8 +165,8 @@ fn a_healthy_server_that_loses_nothing_is_hardly_ever_asked_twice() {
                 world.submit(Duration::ZERO, bulk());
             }
             world.run();
-            // On slower links the queue overflows, and a dropped request looks like one that the server never answers. So a few hedges are
-            // allowed there. At 10 Gbit/s, large transfers whose windows grow late cause up to three hedges of 1,020 requests.
+            // On slower links the queue overflows, and a dropped request looks like a request that the server never answers. So a few
+            // hedges are allowed there. At 10 Gbit/s, large transfers whose windows grow late cause up to three hedges of 1,020 requests.
             let most = world.sent / if link < TEN_GIGABIT { 50 } else { 300 };
             let hedges = world.hedged;
             assert!(hedges <= most, "{protocol:?} at {link:.0e} bytes per second: {hedges} hedges were sent");

@@ -37,7 +37,7 @@ const SEND_MAX: u64 = 4 << 20;
 /// The maximum number of unsent bytes that a server's kernel buffers.
 const AHEAD: u64 = 256 << 10;
 
-/// The interval between two permissions for yielding bulk to move bytes.
+/// Yielding bulk gets permission to move more bytes once per interval of this length.
 const TURN: Nanos = 1_000_000;
 
 /// The direction of bytes: down to the client, or up to the server.
@@ -87,7 +87,7 @@ enum LinkStep {
     Says(LaneId, u64),
     Paced(LaneId),
     Timeout(LaneId),
-    /// Yielding bulk is permitted further bytes, unless the rate limit was set again since.
+    /// Yielding bulk may move further bytes, unless the rate limit has been set again meanwhile.
     Turn(u64),
 }
 
@@ -156,8 +156,8 @@ pub(crate) struct Link {
     order: u64,
     now: Nanos,
     arrived: Vec<LinkEvent>,
-    /// `to_say` has the acknowledgements that the other direction must carry. `brought` has those of the other direction's bytes that have
-    /// arrived over this one.
+    /// `to_say` has the acknowledgements for this direction's bytes, which the other direction must carry. `brought` has the
+    /// acknowledgements for the other direction's bytes, which have arrived over this direction.
     to_say: Vec<Ack>,
     brought: Vec<Ack>,
     /// `carried` has the bytes of each server that have arrived (downloads) or were acknowledged (uploads). `sent` and `lost` are totals
@@ -432,8 +432,8 @@ impl Link {
         self.watch(lane);
     }
 
-    /// Sends the packets of a burst that come before the next random loss. If the loss hits the first packet, only this packet is sent, and
-    /// it is lost.
+    /// Sends the packets of a burst up to the next random loss. If the first packet is to be lost, only this packet is sent, and it is
+    /// lost.
     fn leaves(&mut self, lane: LaneId, burst: UnackedBurst) {
         let flow = self.flows.get_mut(&lane).expect("it is there");
         let way = &mut self.paths[flow.place.path];
@@ -529,7 +529,7 @@ impl Link {
         self.to_say.push(Ack { lane, path: flow.place.path, received, blocks, edge });
     }
 
-    /// Returns how many bytes of yielding bulk are read nevertheless: the first segment of a new body, which contains the head.
+    /// Returns how many bytes a connection may read although bulk yields: the first segment of a new body, which contains the head.
     fn head(&self, lane: LaneId) -> u64 {
         let is_new = self.bodies.values().any(|body| body.lane == lane && body.left == body.bytes);
         if is_new { MSS } else { 0 }
@@ -594,8 +594,8 @@ impl Link {
         written
     }
 
-    /// While bulk yields to small requests, adds the bytes that its rate limit allows for one interval, and moves them on the connections of
-    /// bulk in turn. If bulk no longer yields, moves all that it can.
+    /// While bulk yields to small requests, adds the bytes that its rate limit allows for one interval, and moves them on the connections
+    /// of bulk in turn. If bulk no longer yields, moves as many bytes as possible.
     fn turn(&mut self) {
         self.is_turning = self.valve.is_some();
         let rate = self.valve.unwrap_or(f64::INFINITY);

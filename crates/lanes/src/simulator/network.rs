@@ -161,7 +161,7 @@ pub(crate) struct Bottleneck {
 impl Bottleneck {
     pub(crate) const NONE: Self = Self { rate: f64::INFINITY, queue: 0, loss: 0.0 };
 
-    /// Creates a bottleneck without random loss, whose queue holds 8 ms, but at least 128 KiB.
+    /// Creates a bottleneck without random loss. Its queue holds the bytes of 8 ms, but at least 128 KiB.
     pub(crate) fn new(rate: f64) -> Self {
         Self { rate, queue: (rate * 0.008).max(131_072.0) as u64, loss: 0.0 }
     }
@@ -231,7 +231,7 @@ pub(crate) struct Server {
     pub(crate) faults: Faults,
 }
 
-/// The event that shows the client that the server has closed an idle connection.
+/// The moment at which the client notices that the server has closed an idle connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IdleClose {
     /// When the client is about to send the next request.
@@ -312,7 +312,7 @@ impl BottleneckQueue {
             return (packets, now);
         }
         let waiting = self.delay(now) as f64 * 1e-9 * self.rate;
-        // An empty bottleneck accepts one packet, even if its queue is smaller than that.
+        // An empty bottleneck accepts one packet, even if its queue is smaller than a packet.
         let least = u64::from(waiting == 0.0);
         let fit = (((self.room - waiting) / each).max(0.0) as u64).max(least).min(packets);
         if fit > 0 {
@@ -347,7 +347,7 @@ impl OneWayPath {
         way
     }
 
-    /// Returns how many of these packets come before the next random loss. If it returns 0, the first of them is lost.
+    /// Returns how many of these packets come before the next random loss. If the result is 0, the first of these packets is lost.
     pub(crate) fn spares(&mut self, packets: u64, random: &mut StdRng) -> u64 {
         if self.until_lost == 0 {
             self.draw(random);

@@ -42,7 +42,8 @@ pub(crate) struct SimulatedRequest {
     pub(crate) role: Role,
     running: bool,
     pub(crate) bounces: u32,
-    /// True if another request has taken over the end of its range. Over HTTP/1.1, its connection can't be used again.
+    /// True if another request has taken over the end of this request's range. Over HTTP/1.1, the connection of this request can't be used
+    /// again.
     is_cut: bool,
 }
 
@@ -227,7 +228,7 @@ impl World {
     pub(crate) fn run(&mut self) {
         let mut only_ticks = 0;
         for step in 0.. {
-            assert!(step < STEPS_MAX, "the world doesn't come to rest: {:?}", self.dispatcher);
+            assert!(step < STEPS_MAX, "the simulation doesn't end: {:?}", self.dispatcher);
             let tick = self.dispatcher.next_tick().map(|at| nanos(at.saturating_duration_since(self.start)));
             let due = self.due.peek().map(|Reverse((at, _, _))| *at);
             let flows = self.network.next().is_some();

@@ -4,8 +4,8 @@
 //! Laneway counted these bytes as sent, a path of 200 Mbit/s seemed a quarter faster. So only acknowledged bytes are counted for uploads.
 //!
 //! For downloads, bytes after a lost packet can be read only when that packet has been retransmitted, and then all at once. On a full path
-//! of 200 Mbit/s and 120 ms, the rates of single seconds seemed to vary from 80 to 290 Mbit/s. Useless lanes were added because of this. So
-//! bytes that wait for a lost packet are counted when they arrive, in both directions.
+//! of 200 Mbit/s and 120 ms, the rates of single seconds seemed to vary from 80 to 290 Mbit/s. Because of this, Laneway added lanes that
+//! didn't help. So bytes that wait for a lost packet are counted when they arrive, in both directions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,14 +50,14 @@ struct ByteCounts {
     resent: u64,
 }
 
-/// The numbers that an open connection adds to the sums.
+/// The traffic of an open connection, as measured at the last call.
 #[derive(Debug)]
 struct SocketTraffic {
     signals: Arc<dyn PathSignals>,
     program: Arc<ProgramBytes>,
     /// The bytes that the connection had moved at the last call.
     carried: ByteCounts,
-    /// The number of its packets that were retransmitted or came out of order.
+    /// The number of the connection's packets that were retransmitted or came out of order.
     disordered: u64,
 }
 
@@ -68,7 +68,8 @@ struct ProgramBytes {
     written: AtomicU64,
 }
 
-/// The registration of a connection in the sums. It exists from before its first byte until its socket is closed.
+/// The registration of a connection in the meter. It is made before the connection's first byte, and dropped just before the socket is
+/// closed.
 #[derive(Debug)]
 pub(super) struct SocketRegistration {
     list: Arc<TrafficMeter>,
@@ -201,7 +202,7 @@ mod tests {
     use super::super::platform::SocketSignals;
     use super::*;
 
-    /// Returns a registered connection, and its other end.
+    /// Returns a connection, its registration, and the connection's other end.
     async fn pair(list: &Arc<TrafficMeter>) -> (TcpStream, SocketRegistration, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

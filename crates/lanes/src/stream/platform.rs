@@ -3,17 +3,17 @@
 //! Each function is optional. docs/platforms.md explains the effect of a missing function. `linux` implements all of them. On other
 //! systems, `fallback` sets no limits and has no measurements.
 //!
-//! - `clamp` limits the receive window, and so the bytes that the peer may have in flight. 0 removes the limit. Without it, small answers
-//!   wait a little longer behind bulk. `clamp` returns whether the limit is permanent. The limit is permanent only if the receive buffer
-//!   is already large enough to be locked at its size. Otherwise TCP removes the limit when it next enlarges the buffer.
-//! - `low_water` makes the socket readable only when this many bytes or the end of the stream have arrived. Without it, bulk is read in
-//!   smaller chunks.
-//! - `send_buffer` limits the bytes in the send buffer, including those that are sent but not acknowledged. With 0, TCP chooses the size of
-//!   the buffer itself again.
+//! - `clamp` limits the receive window, and so the bytes that the peer may have in flight. 0 removes the limit. Without `clamp`, small
+//!   answers wait a little longer behind bulk. `clamp` returns whether the limit is permanent. The limit is permanent only if the receive
+//!   buffer is already large enough to be locked at its size. Otherwise TCP removes the limit when it next enlarges the buffer.
+//! - `low_water` makes the socket readable only when this many bytes or the end of the stream have arrived. Without `low_water`, bulk is
+//!   read in smaller chunks.
+//! - `send_buffer` limits the bytes in the send buffer, including those that are sent but not acknowledged. 0 lets TCP choose the size of
+//!   the buffer again.
 //! - `unsent` limits the bytes that the socket accepts but that TCP can't send yet (`TCP_NOTSENT_LOWAT`). The writer is woken when half of
-//!   them are left.
-//! - `pace` limits the rate at which the connection sends, in bytes per second. `u32::MAX` means no limit. Without it, uploads overflow the
-//!   path's queue at the start of each part.
+//!   these bytes are left.
+//! - `pace` limits the rate at which the connection sends, in bytes per second. `u32::MAX` means no limit. Without `pace`, uploads overflow
+//!   the path's queue at the start of each part.
 //! - `SocketSignals` implements [`PathSignals`](super::PathSignals), the measurements of the path.
 
 #[cfg(any(not(target_os = "linux"), laneway_fallback))]

@@ -19,7 +19,7 @@ use crate::dispatch::Role;
 /// The interval after which a limit of the receive window is set again, if the kernel doesn't keep it.
 const CLAMP_AGAIN_MS: u64 = 5;
 
-/// Records when a connection last moved bytes, and which limits apply to it. Every task that waits on the connection shares this.
+/// Records when a connection last moved bytes, and which limits apply to it. All tasks that wait on the connection share one such record.
 #[derive(Debug)]
 pub(crate) struct IoProgress {
     since: Instant,
@@ -33,7 +33,7 @@ pub(crate) struct IoProgress {
     sends_bulk: AtomicBool,
     /// Bytes that must have arrived before a reader is woken.
     low_water: AtomicU32,
-    /// The measurements of its path, while it is open.
+    /// The measurements of the connection's path, while the connection is open.
     signals: Mutex<Option<Arc<dyn PathSignals>>>,
     is_given_up: AtomicBool,
     given_up: Notify,
@@ -94,12 +94,12 @@ impl IoProgress {
         self.last_ms.store(last.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// Sets the role of the answers from the next read on. For bulk, the window limit of the origin's connections applies.
+    /// Sets the role of the answers that are read from now on. If they are bulk, the window limit of the origin's connections applies.
     pub(crate) fn receives(&self, role: Role) {
         self.receives_bulk.store(role == Role::Freight, Ordering::Relaxed);
     }
 
-    /// Returns the limit of the receive window in bytes. 0 means no limit but TCP's.
+    /// Returns the limit of the receive window in bytes. 0 means that only TCP's own limit applies.
     pub(crate) fn window(&self) -> u32 {
         match self.receives_bulk.load(Ordering::Relaxed) {
             true => self.traffic.window.load(Ordering::Relaxed),
@@ -107,14 +107,14 @@ impl IoProgress {
         }
     }
 
-    /// From the next read on, wakes a reader only when this many bytes have arrived. The caller must be certain that this many bytes come.
-    /// Otherwise the read can wait for ever.
+    /// Makes each read from now on wait until this many bytes have arrived. The caller must be certain that so many bytes come. Otherwise
+    /// the read can wait forever.
     pub(crate) fn wake_at(&self, low_water: u32) {
         self.low_water.store(low_water, Ordering::Relaxed);
     }
 
-    /// Sets whether the bytes from the next write on are bulk. For bulk, the limits on the send buffers of the origin's connections apply.
-    /// For small bodies, only TCP's own limits apply.
+    /// Sets whether the bytes that are written from now on are bulk. For bulk, the limits on the send buffers of the origin's connections
+    /// apply. For small bodies, only TCP's own limits apply.
     pub(crate) fn sends(&self, is_bulk: bool) {
         self.sends_bulk.store(is_bulk, Ordering::Relaxed);
     }

@@ -51,7 +51,7 @@ impl BodyBuffer {
         Poll::Pending
     }
 
-    /// Returns the head once bytes of the body have come. Before that, the request may still be sent again on another lane. If it returns
+    /// Returns the head once bytes of the body have come. Before that, the request may still be sent again on another lane. If this returns
     /// `None`, the next bytes wake the caller.
     pub(crate) fn head_if_any(&self, context: &mut Context<'_>) -> Option<ResponseHead> {
         let mut state = self.lock();

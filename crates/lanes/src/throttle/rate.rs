@@ -27,7 +27,7 @@ const CREEPING: f64 = 0.075;
 /// If the rate reaches this multiple of the throttled rate, the server accepts more now, and the search begins again.
 const PASSED: f64 = 1.25;
 
-/// If the limit reaches this multiple of the rate before the first throttle, it is removed.
+/// The limit is removed when it reaches this multiple of the rate before the first throttle.
 const FREE: f64 = 2.0;
 
 /// Answers are counted over windows of this length.
@@ -36,8 +36,8 @@ const WINDOW: Duration = Duration::from_millis(250);
 /// If a window lasts this long, it contains a pause without answers.
 const IDLE: Duration = WINDOW.saturating_mul(2);
 
-/// While the rate grows, it can be this many times the answers per second of the last window. If it is even higher, fewer requests were
-/// sent than the limit allows.
+/// While the rate grows, it can be this many times the answers per second of the last window. A rate above that means that fewer requests
+/// were sent than the limit allows.
 const LAGS: f64 = 1.5;
 
 /// The limit on the rate of requests, in requests per second.

@@ -13,7 +13,7 @@ use super::support::{get, read_target};
 /// A server with one front end per address. The script gets the front end's number with each connection.
 fn serve(addresses: &[Ipv4Addr], script: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> u16 {
     let listeners = (0..100).find_map(|_| {
-        // A port that is free at the first address must also be free at the others.
+        // The port must be free at every address, so try several ports.
         let first = TcpListener::bind((addresses[0], 0)).unwrap();
         let port = first.local_addr().unwrap().port();
         let others = addresses[1..].iter().map(|address| TcpListener::bind((*address, port)));
@@ -56,7 +56,7 @@ async fn connections_go_round_the_addresses() {
     let port = serve(&[FIRST, SECOND], move |number, mut stream| {
         while read_target(&mut stream).is_some() {
             counted.lock().unwrap()[number] += 1;
-            // The server answers no request before both have come, each on its own connection.
+            // The server answers no request before both requests have come, each on its own connection.
             all.wait();
             answer(&mut stream);
         }

@@ -1,4 +1,4 @@
-//! Mutual TLS: servers that ask for a certificate, over both protocols and versions of TLS.
+//! Mutual TLS: servers that ask for a certificate, over both HTTP protocols and both versions of TLS.
 
 use std::path::PathBuf;
 use std::sync::Arc;

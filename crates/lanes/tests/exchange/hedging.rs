@@ -42,7 +42,7 @@ impl Call for HedgedCall {
     }
 }
 
-/// The minimum number of answers from which Laneway knows the usual time.
+/// The number of answers after which Laneway knows the usual time.
 const USUAL: u64 = 3;
 
 fn answer(stream: &mut TcpStream, status: &str, body: &str) {
@@ -237,8 +237,7 @@ async fn the_slot_of_the_one_that_lost_is_free() {
     let lanes = Lanes::start(LanesConfig { connections_max: Some(2), ..LanesConfig::default() }).unwrap();
     usual(&lanes, &script.origin).await;
     ask(&lanes, &script.origin, "/odd").await;
-    // The server answers only when both requests have come, so they need both of the connections that are
-    // allowed.
+    // The server answers only when both requests have come, so the requests need both of the allowed connections.
     let both = tokio::join!(ask(&lanes, &script.origin, "/both"), ask(&lanes, &script.origin, "/both"));
     assert_eq!(both, ("usual".to_owned(), "usual".to_owned()));
     assert!(lanes.counters().connections_peak <= 2);

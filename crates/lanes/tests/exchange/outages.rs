@@ -67,7 +67,7 @@ async fn a_server_that_is_restarted_costs_time_and_fails_nobody() {
         while asked.counters().retries < 2 {
             std::thread::yield_now();
         }
-        // With its last handle, the engine ends and closes its connection.
+        // Drop this handle, so that `drop(lanes)` below ends the engine and closes its connection.
         drop(asked);
         serve_one(&TcpListener::bind(address).unwrap());
     });
@@ -177,8 +177,7 @@ impl EndingServer {
                 }
                 let _ = match end {
                     End::Fin => other.shutdown(std::net::Shutdown::Both),
-                    // This doesn't wait for the reader. The other thread's descriptor keeps the connection open until that thread
-                    // notices the shutdown.
+                    // This only ends the other thread's read. The connection is reset when both threads have dropped their descriptors.
                     End::Reset => SockRef::from(&other).shutdown(std::net::Shutdown::Read),
                 };
             });

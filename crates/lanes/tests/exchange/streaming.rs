@@ -115,7 +115,7 @@ async fn what_came_before_a_body_broke_off_is_read_and_then_why_it_ended() {
     };
     assert_eq!((read, error.kind()), (LEN / 4, Kind::Interrupted));
     assert!(body.next().await.is_none());
-    // Without a head there is no body whose `next` could return the error.
+    // If the head doesn't arrive, `stream` itself returns the error, because there is no body yet.
     let error = lanes.stream(get(&server.origin, "/")).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Interrupted);
 }

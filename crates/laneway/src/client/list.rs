@@ -45,7 +45,7 @@ pub struct Listing {
     /// died, and the listing ends with an error.
     is_whole: Arc<AtomicBool>,
     at: String,
-    /// The filter, and the number of bytes at the start of each key that it ignores.
+    /// The filter, and the number of bytes at the start of each key that the filter ignores.
     filter: (Filter, usize),
     is_over: bool,
 }
@@ -159,8 +159,8 @@ impl Stream for Listing {
     }
 }
 
-/// Returns how many bytes at the start of each key a filter ignores: the prefix, or the folders that a
-/// pattern names without wildcards.
+/// Returns the number of bytes at the start of each key that a filter ignores: the prefix, or the folders
+/// that a pattern names without wildcards.
 fn top_len(at: &Location) -> usize {
     match at {
         Location::Object { key, .. } => match Pattern::parse(key) {
@@ -353,7 +353,7 @@ impl Folders {
         if in_order { Self::Last(String::new()) } else { Self::All(HashSet::new()) }
     }
 
-    /// From now on, remembers all folders, because the listing turned out to have no order.
+    /// Starts to remember all folders, because the listing turned out to have no order.
     fn remember_all(&mut self) {
         if let Self::Last(last) = self {
             *self = Self::All(HashSet::from([std::mem::take(last)]));
@@ -430,7 +430,7 @@ async fn level(
     Err(Error::not_found(url(provider, &id), "there is no such object or prefix").into())
 }
 
-/// Lists the versions of the object with exactly that name. Returns false if there are none.
+/// Lists the versions of the object whose key is exactly the prefix. Returns false if there are none.
 async fn own_versions(store: &Store, list: List, out: &EntrySender) -> Result<bool, ListingEnd> {
     let key = list.prefix.clone();
     let mut pages = pages(store, list);

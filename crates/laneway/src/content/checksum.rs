@@ -70,7 +70,7 @@ pub(crate) enum Crc {
 }
 
 impl Crc {
-    /// If the store reports a combinable checksum of an object, returns the kind of this checksum.
+    /// Returns the kind of the combinable checksum that the store reports of an object, if it reports one.
     pub(crate) fn given_in(stored: &Checksums) -> Option<Self> {
         Self::of(ChecksumSet::to_compare_with(stored, false)).filter(|crc| crc.is_in(stored))
     }
@@ -369,8 +369,8 @@ mod tests {
         const CASES: u64 = 10_000;
         let mut random = RandomNumbers(15);
         let mut bytes = |len: usize| (0..len).map(|_| random.below(256) as u8).collect::<Vec<_>>();
-        // In most cases all ranges but the last have the same length. A few cases have ranges of many
-        // lengths, which take long to combine.
+        // In most cases all ranges but the last have the same length. Only every 20th case has ranges of
+        // different lengths, because combining these takes longer.
         let claim = CLAIM_LEN as usize;
         let alike: Vec<_> = [claim; 12].into_iter().chain([5003]).map(&mut bytes).collect();
         let lens = [1, 2, 3, 8, 31, 64, 255, 1000, 4096, 5003, 65_536, claim - 1, claim, claim + 1];

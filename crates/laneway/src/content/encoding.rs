@@ -49,8 +49,8 @@ impl ContentEncoding {
 fn decode_zstd(mut from: impl BufRead, to: &mut impl Write) -> io::Result<()> {
     let broken = |e: FrameDecoderError| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
     let mut decoder = FrameDecoder::new();
-    // The decoder refuses a window above 100 MiB, but not in the first frame that it gets. Without this limit, a frame
-    // could make it hold terabytes.
+    // The decoder refuses a window above 100 MiB, except in its first frame. So give it an empty frame first. Otherwise
+    // the first real frame could make it hold terabytes.
     decoder.init(&EMPTY_FRAME[..]).map_err(broken)?;
     while !from.fill_buf()?.is_empty() {
         match StreamingDecoder::new_with_decoder(&mut from, &mut decoder) {

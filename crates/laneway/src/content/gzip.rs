@@ -12,7 +12,7 @@ use laneway_store::PutOptions;
 
 use crate::Error;
 
-/// Without this value, GCS and caches decompress an object for clients that don't accept gzip. `gcloud
+/// Without `no-transform`, GCS and caches decompress an object for clients that don't accept gzip. `gcloud
 /// storage cp --gzip-local` sets the same value.
 const CACHE_CONTROL: &str = "no-transform";
 

@@ -48,8 +48,8 @@ pub(crate) trait Output: Send + 'static {
     /// Returns the current end offset of the bytes to write.
     fn end(&self) -> u64;
 
-    /// Writes `bytes`, which begin at the offset `at`, and returns how many were written. If fewer bytes were
-    /// written than given, [`end`](Self::end) is reached.
+    /// Writes `bytes`, which begin at the offset `at`, and returns how many were written. If this writes only
+    /// some of the bytes, [`end`](Self::end) is reached.
     ///
     /// # Errors
     /// The file system's error.
@@ -106,7 +106,7 @@ impl<O: Output> RangeWriter<O> {
         RangeSink { writer: Arc::clone(self), attempt: state.attempt, at, answer_end: state.output.end() }
     }
 
-    /// Returns the hedge of an attempt, with another sink. The hedge requests the bytes from the current
+    /// Returns the hedge of an attempt, with a sink of its own. The hedge requests the bytes from the current
     /// position on, or all of them if no answer has begun. If an answer without a version has begun, there is
     /// no hedge, because the two answers could be of different versions of the object.
     pub(crate) fn hedge(self: &Arc<Self>) -> GetHedge {
@@ -138,9 +138,9 @@ impl<O: Output> RangeWriter<O> {
         with(*at, output)
     }
 
-    /// Returns the range of the bytes that haven't arrived, for another attempt in the returned version. If
-    /// an answer has begun and reported a version, all further attempts are of that version. Returns `None`
-    /// if the next attempt must begin at the first byte, because no version is known.
+    /// Returns the range of the bytes that haven't arrived, and the version in which another attempt must
+    /// read them. Once an answer has reported a version, all further attempts read that version. Returns
+    /// `None` if the next attempt must begin at the first byte, because no version is known.
     pub(crate) fn rest(&self) -> Option<(Range<u64>, ObjectPin)> {
         let mut state = self.lock();
         state.is_pinned |= state.of.as_ref().is_some_and(|of| of.version.is_some());

@@ -110,8 +110,8 @@ pub(crate) async fn read_range(
     Ok(writer.finish())
 }
 
-/// Reads a range of an object into memory, which the caller has reserved, together with the object's metadata.
-/// The version is that of `get`, or else that of the first answer.
+/// Reads a range of an object into memory, and returns it with the object's metadata. The caller has reserved
+/// the memory. The range is of the version that `get` names, or else of the version of the first answer.
 ///
 /// # Errors
 /// The store's error; an object that was replaced.

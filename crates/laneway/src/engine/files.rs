@@ -115,7 +115,7 @@ fn serve(shared: &SharedQueue) {
     }
 }
 
-/// Locks a mutex. It ignores poisoning, because no code that can panic runs under these locks.
+/// Locks a mutex. Ignores poisoning, because no code that can panic runs under these locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 //!
 //! A forked child has a copy of its parent's memory, but none of the parent's other threads. If such a thread
 //! held a lock at the fork, the lock is never released in the child. So a child neither reads nor drops
-//! values that its parent's threads used, and makes its own. This module recognises a child by its process
+//! values that its parent's threads used. It makes new ones. This module recognises a child by its process
 //! id. It doesn't recognise a child in another PID namespace whose id equals its parent's.
 
 use std::fmt;

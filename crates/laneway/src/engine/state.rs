@@ -131,7 +131,7 @@ impl ClientState {
 }
 
 /// Returns the error for a URL whose scheme needs a dialect that this client doesn't have. Another client may
-/// have it.
+/// have the dialect.
 pub(crate) fn no_dialect(provider: Provider) -> Error {
     let why = "this client has no dialect for such URLs: ClientBuilder::dialect adds one";
     Error::usage(format!("{}://", provider.scheme()), why)

@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Integrity = 11,
     /// The range lies outside the object, or is empty.
     InvalidRange = 12,
-    /// The store refuses the request as invalid for any state of the object.
+    /// The store refuses the request as invalid, whatever the state of the object is.
     Invalid = 13,
     /// The request as a whole is invalid, because of a mistake by the caller. Nothing was sent.
     Usage = 14,

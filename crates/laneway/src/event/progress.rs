@@ -71,7 +71,7 @@ impl Progress {
         let _ = self.tally.set(tally.clone());
     }
 
-    /// From now on, counts bytes as transferred once they are sent, before the store confirms them.
+    /// Makes bytes count as transferred once they are sent, before the store confirms them.
     pub(crate) fn counts_sent(&self) {
         self.counts_sent.store(true, Ordering::Relaxed);
     }

@@ -70,7 +70,8 @@ fn check(provider: Provider, manifest: Option<&str>, name: &str, data: &[u8]) {
 
 fn batches(origin: InventorySource, provider: Provider) -> Result<Vec<InventoryBatch>, Error> {
     let _entered = RUNTIME.enter();
-    // The channel must hold all batches of any input, because they are taken only afterwards.
+    // The channel must hold all batches of any input, because they are received only after all input was
+    // read.
     let (out, mut batches) = mpsc::channel(1 << 16);
     let opener = InventoryOpener::new(origin, out.clone());
     let place = InventoryScope { provider, bucket: "b".to_owned(), prefix: "p".to_owned() };

@@ -18,7 +18,7 @@ use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::{Error, Location};
 
-/// The number of bytes of a data file that are read at a time for its checksum.
+/// The number of bytes that are read at a time to compute a data file's checksum.
 const BUFFER_LEN: usize = 256 << 10;
 
 /// The inventory that the user named: a local file, or an object.
@@ -85,7 +85,7 @@ impl InventoryFile {
         }
     }
 
-    /// Compares the file with the MD5 in the manifest, before anything reads it.
+    /// Checks the file's MD5 against the manifest, before anything else reads the file.
     ///
     /// # Errors
     /// If the MD5 differs, because the file is incomplete, or isn't the one that the manifest describes.
@@ -118,7 +118,7 @@ pub(super) struct InventoryOpener {
     pub(super) origin: InventorySource,
     runtime: Handle,
     tally: Option<Tally>,
-    /// The channel for batches. The channel closes once the receiver is gone, which ends fetching.
+    /// The channel for batches. When the receiver is gone, the channel closes, and fetching ends.
     out: BatchSender,
 }
 
@@ -143,8 +143,9 @@ impl InventoryOpener {
     }
 
     /// Opens a data file. If the manifest is local, looks for the file in the manifest's folder, and in a
-    /// folder `data` inside or next to that folder. Also looks for it at its key in a local copy of the whole
-    /// bucket. If the manifest is in a store, the file lies where the manifest says.
+    /// folder `data` inside or next to that folder. Also looks for the file's full key below each folder
+    /// above the manifest, in case the whole bucket was copied. If the manifest is in a store, the file lies
+    /// where the manifest says.
     ///
     /// # Errors
     /// If the file doesn't exist, can't be read, or differs from the manifest's description.

@@ -37,7 +37,7 @@ impl InventoryRow {
 /// hold gigabytes without a line end.
 pub(super) struct BoundedReader {
     input: Box<dyn Read>,
-    /// The number of bytes that the current row may still have.
+    /// The number of bytes that may still be read for the current row.
     left: u64,
 }
 

@@ -17,8 +17,8 @@ use crate::{CopyRequest, Error};
 
 /// The reason with which a job skips an item whose destination exists.
 pub(crate) const EXISTS: &str = "the destination exists";
-/// The reason with which a job skips an item if the store refused the write because the destination exists,
-/// and the credentials don't permit Laneway to check this.
+/// The reason with which a job skips an item if the store says that the destination exists. Laneway
+/// couldn't check this, because the credentials don't permit reading.
 const SAID_TO_EXIST: &str = "the store says that the destination exists";
 /// The maximum number of remembered stretches. This number of stretches holds about 64,000 keys, which take a
 /// few MiB.

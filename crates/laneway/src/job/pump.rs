@@ -17,7 +17,7 @@ use crate::job::running::JobState;
 /// more items would only keep more files open.
 const LARGE_MAX: usize = 16;
 /// The maximum number of large items that wait for their turn. They wait in a queue of their own, so that the
-/// search can go on to the small items behind them. At this number, the search pauses.
+/// search can go on to the small items behind them. When this many wait, the search pauses.
 const LARGE_WAITING_MAX: usize = 4096;
 /// The maximum number of units that the search has found and the pump hasn't taken yet.
 const UNITS_WAITING_MAX: usize = 16;
@@ -29,7 +29,7 @@ const GROUP_MAX: usize = 64;
 /// A group of small items is full once it reserves at least this many bytes.
 const GROUP_COST_MAX: usize = 2 << 20;
 
-/// A cancelled job waits for this time until the running small items have ended.
+/// A cancelled job waits at most this long for its running small items to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Items that a search has found.

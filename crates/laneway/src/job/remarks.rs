@@ -35,7 +35,7 @@ impl Remarks {
     }
 
     /// Records a sparse file whose holes have this many bytes. Laneway sends holes as zeros, so the object is
-    /// larger than the file's used disk space.
+    /// larger than the disk space that the file uses.
     pub(crate) fn sparse(&mut self, path: &str, bytes: u64) {
         self.sparse.add(path, bytes);
     }

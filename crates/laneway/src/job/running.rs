@@ -297,7 +297,7 @@ impl JobState {
                 .is_some_and(|manifest| manifest.has(&begun.source) || manifest.has_taken(&begun.source))
     }
 
-    /// From now on, counts the removal of an object that doesn't exist as done.
+    /// Makes the removal of an object that doesn't exist count as done.
     pub(crate) fn takes_missing(&self) {
         self.takes_missing.store(true, Ordering::Relaxed);
     }
@@ -407,7 +407,7 @@ impl JobState {
         self.tell(begun, bytes, 0, Outcome::Skipped { why }, &ResultObject::default()).await;
     }
 
-    /// Reports an item of a dry run, which a real run would have begun.
+    /// Reports, in a dry run, an item that a real run would begin.
     pub(crate) async fn planned(&self, begun: ActiveItem, bytes: u64) {
         self.tell(begun, bytes, 0, Outcome::Planned, &ResultObject::default()).await;
     }
@@ -556,14 +556,14 @@ impl JobState {
         self.events.as_ref().is_some_and(|events| !events.is_closed())
     }
 
-    /// Returns a permit for an operation on a file thread. The operation continues if the future that waits
-    /// for it is dropped, so the job waits for the permit before it ends.
+    /// Returns a permit for an operation on a file thread. The operation continues even if the future that
+    /// waits for it is dropped. So the job ends only after the permit is returned.
     pub(crate) async fn writing(&self) -> Option<OwnedSemaphorePermit> {
         // This can't fail, because the semaphore is never closed.
         Arc::clone(&self.writes).acquire_owned().await.ok()
     }
 
-    /// Returns the items that the job's warnings at its end concern.
+    /// Returns the items for the warnings that the job reports at its end.
     pub(crate) fn remarks(&self) -> MutexGuard<'_, Remarks> {
         self.outcomes.remarks.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -53,7 +53,7 @@ pub(crate) async fn asked(
     stream::iter(ids).map(ask).buffered(ASKED_AT_ONCE).collect().await
 }
 
-/// Returns the sources of a job in their order, and sends a HEAD for each wanted source that is a single
+/// Returns the sources of a job in their order. Sends a HEAD for each wanted source that is a single
 /// object. The HEADs for the next sources run concurrently. `store` returns the store that receives a HEAD.
 pub(crate) fn asked_ahead<'a>(
     request: &'a CopyRequest,

@@ -35,7 +35,7 @@ impl CommonBuckets {
         Self(ends.into_iter().flat_map(|end| Self::of_all(end).0).collect())
     }
 
-    /// Returns the bucket of these places if all of them are in the same bucket, and otherwise no bucket.
+    /// Returns the bucket of these places if they are all in one bucket. Otherwise returns no bucket.
     fn of_all(places: &[Location]) -> Self {
         let mut buckets = places.iter().map(|place| match place {
             Location::Object { provider, bucket, .. } | Location::Version { provider, bucket, .. } => {

@@ -18,11 +18,11 @@ use crate::plan::keyspace::{
 };
 
 /// The maximum number of batches in the channel to the reader. A batch is at most a page. Further pages wait
-/// on the [`WaitingBatches`].
+/// in the [`WaitingBatches`].
 const WAITING_MAX: usize = 2;
 /// Laneway cuts a listing into stretches: ranges of keys that it lists in parallel. The key at a cut belongs
-/// to the stretch before the cut, but a request brings only keys before its end. So the end of the request is
-/// the key with this suffix. Keys between the cut and this end belong to the next stretch.
+/// to the stretch before the cut, but a request brings only keys before its end. So the request's end is the
+/// cut's key followed by this character. Keys between the cut and this end belong to the next stretch.
 const BEHIND: char = ' ';
 
 /// The maximum number of returned keys that a listing remembers. If the store turns out to list in no order,

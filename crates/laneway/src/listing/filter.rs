@@ -163,7 +163,7 @@ impl Filter {
     /// Returns whether the filter excludes everything below a folder. If so, the folder need not be read.
     pub(crate) fn leaves_out_all_below(&self, folder: &str) -> bool {
         let folder = Name { is_folder: true, ..Name::of(folder) };
-        // If a rule that includes names comes first, it may include a name below this folder.
+        // A rule that includes names may include one below this folder, if it comes first.
         let first = self.rules.iter().find(|rule| rule.takes || rule.matches(&folder));
         first.is_some_and(|rule| !rule.takes)
     }

@@ -2,7 +2,7 @@
 //! already.
 //!
 //! As in a shell, `*`, `?` and character sets don't match a dot at the beginning of a name. As in `gcloud
-//! storage`, `**` matches only files, at any depth, including hidden folders.
+//! storage`, `**` matches only files, at any depth, including files in hidden folders.
 
 use std::io;
 use std::path::{Path, PathBuf};

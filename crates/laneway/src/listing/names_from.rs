@@ -1,4 +1,4 @@
-//! Names in a file or on standard input, one per line, that replace a listing or a walk.
+//! Reads names, one per line, from a file or standard input. The names replace a listing or a walk.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

@@ -110,8 +110,8 @@ struct Directory {
     above: Option<Arc<AncestorChain>>,
 }
 
-/// The ids (device and inode) of the directories above a directory. By these ids, the walk detects a link
-/// that leads back up. The ids are kept only if the walk follows links.
+/// The ids (device and inode) of the directories above a directory. With these ids, the walk detects a
+/// link that leads back up. The ids are kept only if the walk follows links.
 struct AncestorChain {
     id: (u64, u64),
     above: Option<Arc<AncestorChain>>,
@@ -254,7 +254,7 @@ impl Walker {
                 }
             }
             // If this many directories are open, read deeper directories later. A walk in the order of names
-            // can't put them off.
+            // can't read them later.
             let is_deep =
                 open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != WalkOrder::Names;
             let Some((directory, entries)) = open.last_mut() else {

@@ -125,10 +125,10 @@ impl Folder {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).get(below).cloned()
     }
 
-    /// Makes the directory `below` survive a crash. To do so, flushes to disk its entry in its parent, and
-    /// likewise the entries of all directories above it. Inside the folder, this includes directories that
-    /// this job didn't create, because a killed job may have created them. Above the folder, this includes
-    /// only directories that this job created.
+    /// Makes sure that the directory `below` survives a crash. Flushes its entry in its parent to disk,
+    /// and likewise the entries of all directories above it. Inside the folder, this includes directories
+    /// that this job didn't create, because a killed job may have created them. Above the folder, this
+    /// includes only directories that this job created.
     fn flush_above(&self, below: &str) -> io::Result<()> {
         // Record a directory only after its entry was flushed. For later files in this directory, the record
         // means that no flush is needed.

@@ -25,8 +25,8 @@ impl FileIdentity {
         }
     }
 
-    /// Returns whether both describe the same file with the same content. Ignores the status change time
-    /// (`changed`), because a rename or a change of permissions also changes it.
+    /// Returns whether both identities describe the same file with the same content. Ignores the status
+    /// change time (`changed`), because a rename or a change of permissions also changes it.
     pub(crate) fn has_content_of(&self, other: &Self) -> bool {
         (self.inode, self.size, self.modified) == (other.inode, other.size, other.modified)
     }

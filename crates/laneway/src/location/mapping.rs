@@ -1,8 +1,8 @@
 //! Maps the names of sources to the names of their copies at a destination.
 //!
 //! A destination counts as a folder if it names a whole bucket, ends in a slash, or is a local path whose
-//! last component is `.` or `..`. There is one exception: an existing local folder also counts as a folder,
-//! unless the source is a single tree (`-r`).
+//! last component is `.` or `..`. An existing local folder also counts as a folder, unless the source is a
+//! single tree (`-r`).
 
 use std::path::{Component, Path};
 
@@ -49,7 +49,7 @@ pub(crate) fn name_of_key<'a>(bucket: &'a str, key: &'a str) -> &'a str {
     }
 }
 
-/// Returns the prefix that is put before each name in a tree to make its key at the destination. `base` is
+/// Returns the prefix that Laneway puts before each name in a tree, to make the key of the copy. `base` is
 /// the destination's key, or empty for a local destination.
 pub(crate) fn tree_prefix(base: &str, is_folder: bool, name: &SourceName) -> String {
     let mut prefix = base.to_owned();

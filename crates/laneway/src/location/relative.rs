@@ -23,7 +23,7 @@ pub(crate) enum UnsafeName {
     Absolute,
     #[error("the name has an empty component (`//` or a `/` at its end), which a file system can't keep")]
     EmptyComponent,
-    #[error("the name has a `{0}` component, and no file or folder can have that name")]
+    #[error("the name has a `{0}` component, which can't name a file or folder")]
     Dots(&'static str),
     #[error("the name has a NUL character, which a file system can't keep")]
     Nul,

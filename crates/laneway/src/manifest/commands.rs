@@ -8,8 +8,8 @@ use super::line::{Command, DONE, PastItem};
 /// The commands of earlier runs. Each command is identified by the hash of its line's text.
 #[derive(Default, Debug)]
 pub(super) struct Commands {
-    /// For each line number, the command that had it last. A command's number may differ between two runs,
-    /// because the user adds and removes lines.
+    /// For each line number, the command that last had this number. A command's number may differ between
+    /// two runs, because the user adds and removes lines.
     numbers: HashMap<u64, TextHash>,
     /// For each command, the number of earlier successes, minus those that commands of this run have used up.
     done: HashMap<TextHash, u32>,

@@ -43,7 +43,7 @@ impl DoneItems {
         self.0.insert(key(&(scope, &item.source)), done);
     }
 
-    /// Returns whether an earlier run has done this item, with its source in this state.
+    /// Returns whether an earlier run has done this item while its source was in this state.
     pub(super) fn has_done(
         &self,
         scope: Scope,

@@ -27,7 +27,7 @@ pub(crate) struct ManifestSubject {
     /// `copy`, `move`, `remove`, `sync`, or `run`.
     job: String,
     /// The sources. Local paths are absolute, because a relative path means other files in another folder.
-    /// For a run, this is its working folder.
+    /// For a run, the only source is its working folder.
     sources: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
@@ -347,7 +347,7 @@ pub(super) fn read_command(line: &[u8]) -> Option<Command> {
     serde_json::from_slice(line).ok().filter(|command: &Command| command.kind == "command")
 }
 
-/// Rounds to the microsecond. Further digits would only be noise of the conversion.
+/// Rounds to the microsecond. Further digits would only be noise from the conversion.
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }

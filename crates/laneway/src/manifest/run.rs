@@ -95,7 +95,7 @@ impl RunCommand {
         })
     }
 
-    /// Returns whether any of the command's items was done since it began.
+    /// Returns whether any of the command's items was done since the command began.
     pub fn has_done_something(&self) -> bool {
         self.has_done_something.load(Ordering::Relaxed)
     }

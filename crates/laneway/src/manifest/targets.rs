@@ -4,7 +4,7 @@
 use crate::Location;
 use crate::location::pattern::Pattern;
 
-/// The sources of a job that may be more than one object or file.
+/// The sources of a job that may each be several objects or files.
 #[derive(Default, Debug)]
 pub(crate) struct Targets(Vec<Target>);
 

@@ -22,7 +22,7 @@ use crate::{Error, Written};
 #[derive(Debug)]
 pub struct Reader(crate::Reader);
 
-/// Writes an object from the bytes that the caller writes to it. It is the blocking version of
+/// A writer that makes an object from the bytes written to it. It is the blocking version of
 /// [`crate::Writer`]. If it is dropped before [`finish`](Self::finish), no object is written.
 #[derive(Debug)]
 pub struct Writer(crate::Writer);
@@ -58,7 +58,7 @@ impl Reader {
         self.0.size()
     }
 
-    /// Returns the last bytes of the object that the opening request fetched: see
+    /// Returns the bytes at the object's end that the opening request fetched: see
     /// [`Open::footer`](crate::Open::footer).
     pub fn footer(&self) -> &Bytes {
         self.0.footer()

@@ -11,7 +11,7 @@ use crate::location::url;
 use crate::{Client, Error, Location};
 
 /// A bucket, or the part of a bucket below a prefix. The caller passes keys without the prefix, and Laneway
-/// puts it before them. Clones are cheap, because they share their content.
+/// puts the prefix before them. Clones are cheap, because they share their content.
 ///
 /// Laneway sends keys exactly as they are given. It adds no slash between prefix and key, so a prefix that
 /// stands for a folder must end in a slash.
@@ -97,9 +97,9 @@ impl Bucket {
         &self.0.client
     }
 
-    /// Returns the same bucket with a tally. Laneway adds the requests and bytes of its calls to `tally`, and
-    /// no longer to an earlier tally. Several calls and jobs can share a tally. For example, a tally can
-    /// count a single call, all calls for one user, or a table scan.
+    /// Returns the same bucket with a tally. Laneway adds the requests and bytes of the returned bucket's
+    /// calls to `tally`, and to no earlier tally. Several calls and jobs can share a tally. For example, a
+    /// tally can count a single call, all calls for one user, or a table scan.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

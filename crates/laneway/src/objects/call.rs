@@ -70,8 +70,8 @@ pub(super) fn pending<T: Send + 'static>(
     Pending::new(async move { client.worker()?.run(call).await })
 }
 
-/// Runs a call on the thread that awaits it if that thread blocks until the call is done, and otherwise on
-/// the engine's thread.
+/// Runs a call. If the thread that awaits the call blocks until it is done, that thread runs it. Otherwise
+/// the engine's thread runs it.
 pub(super) fn awaited<T: Send + 'static>(
     client: &Client,
     call: impl Future<Output = Result<T, Error>> + Send + 'static,

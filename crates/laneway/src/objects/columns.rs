@@ -108,7 +108,7 @@ impl Columns {
     /// Returns the row group and the columns that these ranges cover exactly, or `None` if there are none.
     /// Also returns `None` if [`ranges`](Self::ranges) returns other ranges for these columns, for example
     /// because it joins columns that the program reads one by one. Predictions come from `ranges`, so no later
-    /// read would match one.
+    /// read by such a program would match a prediction.
     fn located(&self, asked: &[Range<u64>]) -> Option<(usize, Vec<usize>)> {
         let mut found = None;
         let mut columns = Vec::new();

@@ -44,8 +44,8 @@ impl Bucket {
 
     /// Removes the objects whose keys a stream yields. Laneway sends full batches (1000 keys per request on
     /// S3, 100 on GCS), several of them at the same time. The returned stream yields each key with its
-    /// outcome, in the order of the keys. Laneway removes objects only as fast as the caller takes outcomes.
-    /// Dropping the returned stream ends the removals.
+    /// outcome, in the order of the caller's keys. Laneway removes objects only as fast as the caller takes
+    /// outcomes. Dropping the returned stream ends the removals.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -154,9 +154,9 @@ impl ReadExtent {
 /// An object that is being read. Dropping it ends the download.
 ///
 /// A download is a [`Stream`] of chunks, and implements [`Read`] for threads that run no async tasks. If a
-/// whole object is read, Laneway compares its checksum before it reports the end. If the checksum differs,
-/// reading ends with an error instead. For an object of at most 8 MiB, Laneway compares it before it returns
-/// the first chunk.
+/// whole object is read, Laneway compares its checksum with the store's before it reports the end. If the
+/// checksums differ, reading ends with an error instead. For an object of at most 8 MiB, Laneway compares
+/// them before it returns the first chunk.
 #[derive(Debug)]
 pub struct Download {
     meta: ObjectMeta,

@@ -56,8 +56,8 @@ impl Input for ChannelInput {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Reserve memory only after the part has arrived. Otherwise this upload would hold the memory while
-        // it waits for the program's next write, and other transfers would lack it.
+        // Reserve memory only after the part has arrived. Otherwise this upload would hold memory that
+        // other transfers need, while it waits for the program's next write.
         let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
         Ok(Some(HeldPart { bytes, is_last, held }))
     }

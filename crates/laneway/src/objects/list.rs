@@ -185,8 +185,8 @@ struct EntryReceiver {
 /// A message from the task that requests the pages.
 #[derive(Debug)]
 enum ListMessage {
-    /// Entries as they arrive. The last ones of a page carry the page's permit. When the caller takes them,
-    /// the permit becomes free for a further page.
+    /// Entries as they arrive. The last entries of a page carry the page's permit. When the caller takes
+    /// these entries, the permit becomes free for a further page.
     Entries(Vec<Listed>, Option<OwnedSemaphorePermit>),
     Failed(Error),
     Over,

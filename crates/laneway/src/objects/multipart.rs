@@ -22,8 +22,9 @@ use crate::{Bucket, Error, Written};
 /// Parts can be sent in any order and several at the same time. Other processes can also send parts: they
 /// call [`Bucket::multipart`] with the upload's [`id`](Self::id). The object isn't visible before
 /// [`complete`](Self::complete) has succeeded. The store keeps the upload and charges for it until it is
-/// completed or [aborted](Self::abort). Dropping this value does neither. If a single process has all bytes,
-/// use a [`Writer`](crate::Writer) instead: it splits them into parts, supports conditions and cleans up.
+/// completed or [aborted](Self::abort). Dropping this value neither completes nor aborts it. If a single
+/// process has all bytes, use a [`Writer`](crate::Writer) instead: it splits them into parts, supports
+/// conditions and cleans up.
 #[derive(Clone)]
 pub struct Multipart {
     bucket: Bucket,

@@ -83,9 +83,9 @@ impl Open {
     }
 
     /// Prepares for reading the object from its beginning to its end. The opening request fetches the first
-    /// 512 KiB, instead of a [`footer`](Self::footer). Many small objects then need no further request.
-    /// Laneway fetches the following bytes before the program reads them. For a [`known`](Self::known)
-    /// object, opening sends no request.
+    /// 512 KiB, instead of a [`footer`](Self::footer). So reading a small object often needs no further
+    /// request. Laneway fetches the following bytes before the program reads them. For a
+    /// [`known`](Self::known) object, opening sends no request.
     pub fn in_order(mut self) -> Self {
         self.in_order = true;
         self

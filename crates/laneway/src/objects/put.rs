@@ -98,8 +98,8 @@ impl Put {
                     };
                     Ok(cleaning(bucket.client(), owner, send).await?.into())
                 }
-                // Box this large future. Otherwise the future of every put would be as large, even if the put
-                // has only a few bytes.
+                // Box this large future. Otherwise every put's future would be at least as large, even for a
+                // put of a few bytes.
                 PayloadSource::Stream(mut stream) => {
                     Box::pin(async {
                         let mut writer = bucket.writer(&key).options(*options);
@@ -157,7 +157,7 @@ pub(super) async fn write(
 }
 
 /// The maximum number of bytes whose checksum the calling thread itself computes. For so few bytes, passing
-/// them to another thread would take longer.
+/// them to another thread would take longer than the checksum.
 const HASHED_AT_ONCE: usize = 64 << 10;
 
 impl Payload {

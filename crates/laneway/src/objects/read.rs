@@ -147,7 +147,7 @@ impl RangesReader<'_> {
     }
 }
 
-/// Ranges that are fetched at the same time. The steps follow the order of the request.
+/// A step of a read: ranges that are fetched at the same time. The steps follow the order of the request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum ReadStep {
     /// Ranges with at most [`TOGETHER_MAX`] bytes in total.

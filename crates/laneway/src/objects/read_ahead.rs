@@ -17,8 +17,8 @@ const GROWTH: u64 = 4;
 /// The maximum size in bytes of a read: two slices of 8 MiB.
 const MOST: u64 = 16 << 20;
 
-/// Behind a read in order into the program's own buffer, Laneway fetches at least this fraction of its bytes
-/// in advance. So at most a fifth of the bytes is fetched in vain if the program then jumps.
+/// Behind a read in order into the program's own buffer, Laneway fetches at least a quarter (1/`BEHIND`) of
+/// its bytes in advance. So at most a fifth of the bytes is fetched in vain if the program then jumps.
 const BEHIND: u64 = 4;
 
 /// If reads have at least this many bytes, Laneway fetches the following bytes before the program asks for

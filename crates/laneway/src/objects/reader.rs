@@ -104,7 +104,7 @@ impl Reader {
         self.object.meta.size
     }
 
-    /// Returns the last bytes of the object that the opening request fetched: see
+    /// Returns the bytes at the object's end that the opening request fetched: see
     /// [`Open::footer`](super::Open::footer).
     pub fn footer(&self) -> &Bytes {
         self.object.footer()
@@ -390,8 +390,8 @@ impl Reader {
     /// time.
     fn fetch_ahead(&mut self, context: &mut Context<'_>) {
         let (have, opened) = (self.have.0 + self.have.1.len() as u64, self.object.opened.range());
-        // The opening request fetched either the object's first bytes or its last bytes. Last bytes don't
-        // count here.
+        // The opening request fetched either the object's first bytes or its last bytes. If it fetched the
+        // last bytes, they don't count here.
         let end = if opened.start == 0 { have.max(opened.end) } else { have };
         if self.coming.is_some() || (opened.start > 0 && end > opened.start) {
             return;

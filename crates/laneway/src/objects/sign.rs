@@ -31,7 +31,7 @@ impl Bucket {
     /// On S3, Laneway signs with the credentials in use (Signature Version 4). If they are temporary, the URL
     /// expires with them. On GCS, it signs with the key of a service account. For the machine's service
     /// account or an impersonated one, it asks Google's IAM service to sign, which requires
-    /// `roles/iam.serviceAccountTokenCreator`. A user's login can't sign.
+    /// `roles/iam.serviceAccountTokenCreator`. The credentials of a user's login can't sign.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");

@@ -21,7 +21,7 @@ use crate::plan::parts::StreamPartSizes;
 use crate::transfer::upload::{ExpectedChecksum, PartsUpload};
 use crate::{Bucket, Canceller, Error, Written};
 
-/// Writes an object from the bytes that the caller writes to it, made by [`Bucket::writer`].
+/// A writer that makes an object from the bytes written to it, returned by [`Bucket::writer`].
 ///
 /// The writer collects bytes until they fill a part of 16 MiB. While Laneway sends a part, the program can
 /// fill the next one. If the store allows parts of different sizes, the parts grow: after 18 GiB, they are 32

@@ -60,7 +60,7 @@ pub(crate) struct PartArrivals {
     /// The parts, without gaps between them. An index into this list identifies a part.
     parts: Vec<Range<u64>>,
     is_complete: Vec<bool>,
-    /// The ranges that have arrived, joined where they touch: each start with its end.
+    /// The ranges that have arrived, by their starts, each with its end. Ranges that touch are joined.
     arrived: BTreeMap<u64, u64>,
 }
 

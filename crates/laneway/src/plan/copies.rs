@@ -22,8 +22,8 @@ impl Default for CopySizes {
 }
 
 impl CopySizes {
-    /// Returns whether an object of `size` bytes must be copied in parts. A change of its metadata is such a
-    /// copy, too.
+    /// Returns whether an object of `size` bytes must be copied in parts. A change of an object's metadata
+    /// is also such a copy.
     pub(crate) fn is_large(self, size: u64, can: &Capabilities) -> bool {
         can.copy_bytes_max.is_some_and(|max| size > max.min(self.whole_max))
     }

@@ -32,7 +32,7 @@ pub(crate) use stretch::{End, EntryKind, StretchId};
 
 /// The maximum number of concurrent page requests of one listing. From a store that is 20 ms away and takes
 /// 16 ms for a page, 50 pages arrive in 3 or 4 rounds of requests. More concurrent requests would only take
-/// connections that objects need.
+/// connections that transfers of objects need.
 pub(crate) const AT_ONCE_MAX: usize = 16;
 /// If even the fastest page took longer than this, Laneway requests the next pages by their tokens instead of
 /// by the last key. With tokens, MinIO copies the rest of the listing on the server, once for each stretch.
@@ -58,8 +58,8 @@ const PAGES_MIN: u64 = 2;
 /// The base-2 logarithm of a number of pages. Stretches with at most this many pages are cut evenly. Larger
 /// stretches are cut in growing steps, because a page's keys say little about keys far away.
 const EVEN_PAGES_LOG2: f64 = 5.0;
-/// The base-2 logarithm of a number of pages. If the first key behind a cut is fewer pages than this away
-/// from the cut, Laneway assumes that the stretch before the cut has keys up to its end.
+/// The base-2 logarithm of a number of pages. If fewer pages than this lie between a cut and the first key
+/// behind it, Laneway assumes that the stretch before the cut has keys up to its end.
 const NEAR_PAGES_LOG2: f64 = 1.0;
 /// Laneway keeps every n-th key of a page as a mark, where n is this number. The marks show how dense the
 /// keys are.
@@ -349,8 +349,8 @@ impl Keyspace {
     }
 
     /// Returns a limit for the pages that all stretches hold together. The stretch at this index may request
-    /// a page only while all stretches hold fewer. For stretches that are read later the limit is lower, so
-    /// the stretch that is read first always has room.
+    /// a page only while all stretches together hold fewer pages. For stretches that are read later the
+    /// limit is lower, so the stretch that is read first always has room.
     fn held_max(&self, place: usize) -> usize {
         let all = PAGES_HELD_EACH * AT_ONCE_MAX;
         match self.order {

@@ -25,7 +25,7 @@ pub struct ByteRange(Bounds);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Bounds {
-    /// The first offset, and the offset after the last byte, which is larger.
+    /// The offset of the first byte, and the offset after the last byte. The second is always larger.
     Between(u64, u64),
     From(u64),
     /// The number of bytes at the end of the object, at least 1.
@@ -85,8 +85,8 @@ impl ByteRange {
 
     /// Returns the offsets of the range in an object of `size` bytes, up to the object's end.
     ///
-    /// Returns `None` if the range starts at or after the object's end. In an empty object, a range from 0 on
-    /// is allowed and empty.
+    /// Returns `None` if the range starts at or after the object's end. If the object is empty, a range that
+    /// starts at 0 is valid, and the result is empty.
     pub fn within(self, size: u64) -> Option<Range<u64>> {
         let range = match self.0 {
             Bounds::Between(from, to) => from..to.min(size),
@@ -112,7 +112,8 @@ impl FromStr for ByteRange {
             ("", n) => Self::last(number(n)?),
             (a, "") => Ok(Self::starting_at(number(a)?)),
             (a, b) => match (number(a)?, number(b)?) {
-                // No object has 2^64 bytes, so even the saturated end lies behind every object's last byte.
+                // No object has 2^64 bytes, so even the saturated end lies after the last byte of every
+                // object.
                 (a, b) if a <= b => Self::between(a..b.saturating_add(1)),
                 _ => Err(Error::usage(text, "the range ends before it begins")),
             },

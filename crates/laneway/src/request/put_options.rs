@@ -52,7 +52,7 @@ impl CopyRequest {
     }
 
     /// Returns the properties of an object's copy. The copy has the properties of `source`, unless the
-    /// request sets others. A content type that is set by neither comes from `guessed`.
+    /// request sets others. If neither sets a content type, the copy gets the one in `guessed`.
     pub(crate) fn options_of_copy(&self, source: &ObjectMeta, guessed: &PutOptions) -> PutOptions {
         let mut put = self.put.clone();
         put.content_type =

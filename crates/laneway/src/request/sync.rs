@@ -36,7 +36,8 @@ use crate::{CopyRequest, Error, Filter, Location, Manifest};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SyncRequest {
-    /// The folder or prefix whose content is copied. Its own name isn't part of the names at the destination.
+    /// The folder or prefix whose content is copied. Its own name isn't added to the paths at the
+    /// destination.
     pub source: Location,
     /// The folder or prefix that receives the content.
     pub destination: Location,

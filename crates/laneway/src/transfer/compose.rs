@@ -48,7 +48,7 @@ pub(crate) async fn compose(
     let made = if most == 0 {
         by_parts(&job, store, &metas, &to, &options, crc32c).await?
     } else {
-        // GCS joins only objects of the new object's class.
+        // GCS requires that the sources have the storage class of the new object.
         if options.storage_class.is_none() {
             options.storage_class = metas.first().and_then(|meta| meta.storage_class.clone());
         }

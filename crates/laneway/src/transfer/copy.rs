@@ -83,7 +83,7 @@ fn takes_folders(job: &JobState, request: &CopyRequest) -> bool {
     request.remove_source && request.takes_whole_tree() && has_ended_well(job)
 }
 
-/// Returns whether the job has done everything that it found.
+/// Returns whether the job has ended without a failure, and was neither stopped nor cancelled.
 fn has_ended_well(job: &JobState) -> bool {
     job.failed() == 0 && !job.is_stopped() && !job.cancel.is_set()
 }

@@ -58,8 +58,8 @@ pub(crate) fn remove_file(path: &Path, copied: FileIdentity) -> Result<(), Error
         Ok(now) if !FileIdentity::of(&now).has_content_of(&copied) => {
             return Err(Error::replaced(path.display().to_string()));
         }
-        // No file is found if the path is a symbolic link whose target was moved before. Remove the link all
-        // the same.
+        // If the path is a symbolic link whose target was moved earlier, the error is `NotFound`. Remove the
+        // link all the same.
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
         _ => {}
     }

@@ -117,8 +117,8 @@ async fn search_one(
             }
             Err(error) => break Err(error),
         };
-        // Nothing lies below the key, so it counts as an object's key. But the key may also be that of a tree
-        // of empty folders.
+        // No object lies below the key, so the listing takes it for an object's key. But it may also be the
+        // name of a tree of empty folders.
         if let [SourceObject { id, meta: None, .. }] = &arrived[..]
             && id.version.is_none()
             && has_removed_folders(job, store, source, request).await

@@ -36,8 +36,8 @@ use merge::{BlockingFiles, Turn, turn};
 use removals::{Removal, Removals};
 use side::{EntryPlace, Side, SideEntry, SideRole};
 
-/// The maximum number of copies that wait until a removal clears their destination. Further copies are tried
-/// at once, and fail.
+/// The maximum number of copies that wait until a removal clears their destination. Further copies don't
+/// wait: they are tried immediately, and fail.
 const BLOCKED_MAX: usize = 1 << 14;
 
 /// Carries out a sync request. Returns after the job's last event.
@@ -84,7 +84,7 @@ struct SyncMerge<'a> {
     rules: SyncRules,
     carrier: Carrier<'a>,
     in_the_way: BlockingFiles,
-    /// Names seen so far, if the destination treats names that differ only in case as one.
+    /// The names seen so far. `None` if the destination distinguishes names that differ only in case.
     folded: Option<FoldedNames>,
     /// True if the names come from a file, which may list them in any order.
     is_named: bool,

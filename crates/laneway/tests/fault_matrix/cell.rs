@@ -35,7 +35,7 @@ const STALL_TIMEOUT: Duration = Duration::from_millis(700);
 /// The stall timeout for large objects. On a busy machine the gap between two of their parts can be longer.
 const STALL_TIMEOUT_LARGE: Duration = Duration::from_secs(3);
 
-/// With one stream per connection, only one in five of the faults is tried.
+/// Over connections that allow one stream, only every fifth fault of a request is tried.
 const ONE_STREAM_TURNS: usize = 5;
 
 /// Upper bound on the additional attempts. Laneway retries a refused stream (`NotTaken`) at once up to ten times, and other faults a
@@ -140,9 +140,9 @@ impl Cell {
             || matches!(self.strike.verb, "part" | "complete")
     }
 
-    /// Selects a sample of the combinations. In one dialect, a fault hits a request over one protocol, and either once or always. The next
-    /// request meets the fault over the other protocol. In the other dialect, once and always are swapped. With one stream per connection,
-    /// a few faults are tried, once each.
+    /// Returns true if the cell is in the sample of cells that run. Each fault hits a request over only one of the two protocols, which
+    /// alternate. In GCS's dialect, the fault hits each attempt over HTTP/2, and only the first attempt over HTTP/1.1. In S3's dialect, it
+    /// is the other way round. Over connections that allow one stream, only a few faults are tried, and each hits the first attempt.
     fn is_chosen(&self) -> bool {
         if self.kind.one_stream {
             return self.often == Often::Once && self.turn.is_multiple_of(ONE_STREAM_TURNS);

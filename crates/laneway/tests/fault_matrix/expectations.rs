@@ -15,7 +15,8 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
     let is_sync_across = cell.strike.operation == Operation::Of(Tree::SyncAcross);
     let is_part = matches!(about, About::Slice | About::Range);
     let passes_or = |kinds| if once { Success } else { Failure(kinds) };
-    // S3 answers a HEAD and an upload of a part entirely in the headers. Damage to the body behind them changes nothing.
+    // For a HEAD and for an upload of a part, the headers of S3's answer contain everything. So damage to the body
+    // changes nothing.
     let is_all_in_head = about == About::Headers && !is_gcs || cell.strike.verb == "part";
     // If a batch fails, Laneway removes its keys one by one.
     let is_batch = matches!(cell.strike.verb, "batch" | "delete-many");

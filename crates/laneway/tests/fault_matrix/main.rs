@@ -1,6 +1,6 @@
-//! The matrix of faults: each fault of the embedded store meets each request of each operation, where that is possible. The matrix runs
-//! in both dialects and over HTTP/1.1 and HTTP/2. Some of its HTTP/2 servers allow one stream per connection. A fault hits a request
-//! once or at every attempt. Only a part of all these combinations runs.
+//! The matrix of faults: each fault of the embedded store is injected into each request of each operation, where that is possible. The
+//! matrix runs in both dialects and over HTTP/1.1 and HTTP/2. Some of its HTTP/2 servers allow one stream per connection. A fault hits a
+//! request once or at every attempt. Only a part of all these combinations runs.
 //!
 //! A cell is named `OPERATION/REQUEST/FAULT/HOW-OFTEN/KIND`, as in `get-file/get:1/reset@100/once/gcs-h1`. Its expected outcome comes from
 //! [`expectations`], which depends only on the fault and the request, not on Laneway's code. Each cell also checks that it sends no more

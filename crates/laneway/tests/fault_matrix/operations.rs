@@ -125,8 +125,8 @@ pub(crate) const STRIKES: [Strike; 38] = [
 
 /// Returns the requests that only one dialect sends.
 pub(crate) fn strikes_of(provider: Provider) -> [Strike; 5] {
-    // A sync across removes objects in the other dialect. On GCS, the sync removes them one by one, each with its
-    // generation.
+    // A sync between the dialects removes objects in the other dialect. On GCS, the sync removes them one by one, each
+    // with its generation.
     let (batch, removal_across, description) = match provider {
         Provider::Gcs => ("batch", "delete-many", "patch"),
         _ => ("delete-many", "delete", "copy"),
@@ -380,7 +380,8 @@ impl Operation {
         }
     }
 
-    /// Returns the dialect of a request. A copy across writes in the other dialect, and a sync across also removes there.
+    /// Returns the dialect of a request. A copy between the dialects writes in the other dialect, and a sync between them also removes
+    /// objects there.
     pub(crate) fn dialect(self, about: About, provider: Provider) -> Provider {
         let is_across = match self {
             CopyLargeAcross | Move(Way::Across) => matches!(about, About::Write | About::Begin),

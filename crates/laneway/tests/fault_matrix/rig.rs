@@ -9,11 +9,11 @@ use laneway_server::Config;
 use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 use tempfile::TempDir;
 
-/// A size that moves in one request.
+/// The size of an object that is transferred in one request.
 pub(crate) const SMALL: usize = 5000;
-/// A size that moves in several requests, in either direction.
+/// The size of an object that is transferred in several requests, in either direction.
 pub(crate) const LARGE: usize = (17 << 20) + 5;
-/// A size whose ranges are too far apart to be read by one request.
+/// The size of an object with ranges that are too far apart for one request.
 pub(crate) const RANGED: usize = (4 << 20) + 2000;
 
 /// A dialect over a protocol.

@@ -44,8 +44,8 @@ fn without_request_checksums_what_the_store_computes_is_compared() {
 
 #[test]
 fn s3_compares_and_keeps_the_checksum_that_is_chosen() {
-    // For an object that came in one request, S3 keeps a SHA-256 of the whole. In this test the ETag's MD5 takes
-    // its place.
+    // For an object that was uploaded in one request, S3 keeps a SHA-256 of all its bytes. The download is verified by
+    // the MD5 in the ETag instead.
     for (algorithm, sent, small, large) in [
         (ChecksumAlgorithm::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme, Verified::Crc64nvme),
         (ChecksumAlgorithm::Sha256, Verified::Crc32c, Verified::Md5, Verified::CompositeSha256),

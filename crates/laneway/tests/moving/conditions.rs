@@ -11,8 +11,8 @@ fn no_clobber(stage: &Stage, source: Location, key: &str) -> Report {
     stage.copy(CopyRequest::new(vec![source], stage.url(key)).no_clobber(true))
 }
 
-/// A new small file, a new file in parts and a new copy. Each item says if the store's own check protects
-/// it.
+/// Uploads a small file, uploads a file in parts, and copies an object, all with `no_clobber`. Each item says
+/// if the store itself checks that the destination doesn't exist.
 #[test]
 fn an_item_says_where_the_check_was_not_atomic() {
     for (name, expected) in [

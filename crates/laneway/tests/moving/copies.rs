@@ -61,7 +61,7 @@ fn what_is_replaced_after_it_was_listed_is_copied_as_it_is_then() {
 
 #[test]
 fn a_copy_that_differs_from_its_listing_is_an_integrity_error() {
-    // GCS, because its listings contain checksums.
+    // Use GCS, because its listings contain checksums.
     let kind = DIALECTS.into_iter().find(|kind| kind.provider == Provider::Gcs).unwrap();
     let stage = Stage::with_faults(kind, &["copy stall"]);
     stage.object("t/a", b"listed");
@@ -109,7 +109,7 @@ fn objects_are_joined_by_the_store_in_their_order() {
     }
 }
 
-/// GCS joins only objects of the new object's class.
+/// GCS requires that the sources have the storage class of the new object.
 #[test]
 fn joined_objects_and_temporary_ones_have_the_class_of_the_sources() {
     // With the fault, the temporary objects stay.

@@ -200,8 +200,9 @@ fn uploads_survive_resets_and_throttles() {
         stage.file("tree/big", &big);
         let report = stage.cp_r(stage.path("tree"), stage.url(""));
         report.all_verified();
-        // The faults are a reset and a throttle of small files, and one or both of the faults in the large file's part. If the
-        // server resets a used connection, it may just have closed it as idle. Then the retry doesn't count as an attempt.
+        // The additional attempts follow a reset and a throttle of small files, and one or both faults in a part of the large file. If the
+        // server resets a reused connection, Laneway may take the connection for one that the server closed as idle. Then the retry doesn't
+        // count as an attempt.
         let again: u32 = report.items.iter().map(|item| item.attempts - 1).sum();
         assert!((2..=4).contains(&again), "{kind:?}: {again}");
         assert!(stage.stored("tree/big") == big, "{kind:?}");

@@ -12,8 +12,8 @@ fn stage(kind: Kind, rule: &str) -> Stage {
     Stage::with_faults(kind, &[rule])
 }
 
-/// Returns a stage whose client has already sent many requests. Its budget of hedges is 2 % of them, which also covers the
-/// delays of a loaded machine. The rule counts requests from here on.
+/// Returns a stage whose client has already sent many requests. The client may hedge 2 % of them, which is enough even on a slow, loaded
+/// machine. The rule counts only the requests after them.
 fn busy_stage(kind: Kind, rule: &str) -> Stage {
     let stage = Stage::new(kind);
     for i in 0..500 {

@@ -83,7 +83,8 @@ fn hostile_keys() -> Vec<String> {
     groups.map(|key| (*key).to_owned()).chain(long).collect()
 }
 
-/// Returns the content below a folder: the bytes of files and the targets of links. One folder is left out.
+/// Returns the content below a folder: the bytes of files and the targets of links. The folder `but` is left
+/// out.
 fn snapshot(below: &Path, but: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(below).unwrap() {

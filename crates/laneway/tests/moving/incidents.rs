@@ -34,7 +34,7 @@ fn described(headers: &[(&str, &str)]) -> Vec<u8> {
     format!("{head}\r\n").into_bytes()
 }
 
-/// Bodies of answers with status 200 that confirm no request.
+/// Bodies of answers that have status 200 but don't confirm that the request succeeded.
 const NO_ANSWERS: [&str; 3] = [
     "<?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>",
     "<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>",
@@ -197,7 +197,7 @@ fn an_error_that_comes_with_a_200_is_no_empty_listing() {
     }
 }
 
-/// s3fs-fuse and others have reported files with holes where a range never came.
+/// s3fs-fuse and other tools have reported success for files with a hole in place of a range that never arrived.
 #[test]
 fn a_range_that_never_comes_leaves_no_file_with_a_gap() {
     at_once(&KINDS, |kind| {
@@ -282,8 +282,8 @@ fn bytes_from_a_wrong_offset_are_not_written() {
     }
 }
 
-/// Starts a resumable GCS session, and returns it with the bytes it stored. After each request it claims to have `kept` of the
-/// bytes.
+/// Starts a server with a resumable GCS session, and returns it with the bytes that it stores. After each request, the session reports that
+/// it has kept as many bytes as `kept` returns.
 fn session(kept: impl Fn(usize, usize) -> usize + Send + Sync + 'static) -> (Scripted, Arc<Mutex<Vec<u8>>>) {
     let stored = Arc::<Mutex<Vec<u8>>>::default();
     let (kept_bytes, url) = (Arc::clone(&stored), Arc::new(Mutex::new(String::new())));
@@ -349,7 +349,7 @@ fn an_upload_continues_at_its_sessions_offset() {
     assert!(stored.lock().unwrap().len() < bytes.len());
 }
 
-/// A limit on the whole request ends healthy but slow transfers. object_store's clients have a limit of 30 s.
+/// A time limit for the whole request ends transfers that are slow but healthy. object_store's clients have a limit of 30 s.
 #[test]
 fn what_moves_slowly_for_many_times_the_timeout_is_not_given_up() {
     at_once(&KINDS, |kind| {

@@ -12,7 +12,7 @@ use crate::stage::{Kind, MIB, Report, Stage, names, noise};
 
 const S3: Kind = Kind { provider: Provider::S3, tls: false };
 const GCS: Kind = Kind { provider: Provider::Gcs, tls: false };
-/// A size that several streams fetch, so that slices' checksums are combined.
+/// The size of an object that several streams fetch, so that Laneway combines the checksums of slices.
 const LARGE: usize = 17 * MIB + 5;
 
 fn s3(s3: S3Config) -> Stage {
@@ -265,7 +265,7 @@ fn a_move_from_s3_takes_objects_in_parts_and_keeps_what_is_unverified() {
             laneway::CopyRequest::new(vec![stage.url("k")], laneway::Location::Local(stage.path(to)))
                 .remove_source(true)
         };
-        // The refused HEAD hides the parts' lengths.
+        // The store refuses the HEAD, so Laneway doesn't know the parts' lengths.
         if algorithm.is_none() {
             stage.server.set_faults(Faults::parse(["head status 403"]).unwrap());
             let report = Report::of(stage.client.copy(request("kept")));
@@ -300,7 +300,7 @@ fn a_composite_is_compared_on_its_way_to_another_store() {
                 let request = laneway::CopyRequest::new(vec![stage.url("k")], to).remove_source(true);
                 Report::of(stage.client.copy(request))
             };
-            // An object that is read as a whole can be cut at any offset.
+            // If Laneway reads the object as a whole, it can compute digests of parts that end at any offset.
             if !is_moved && size == LARGE {
                 assert_eq!(copy().failure().0, "integrity", "{algorithm:?} {size}");
                 assert_eq!(stage.keys(), ["copy", "k"], "{algorithm:?} {size}");

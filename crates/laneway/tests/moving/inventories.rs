@@ -117,7 +117,7 @@ fn objects_of_an_inventory_are_decompressed_and_keep_their_attributes() {
     for kind in DIALECTS {
         let stage = Stage::new(kind);
         let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
-        // The bytes can hardly be compressed, so the objects are a small and a large one.
+        // The bytes can hardly be compressed, so one object is small and the other is large.
         let content =
             |size: u32| (0..size).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>();
         let sizes = [100, 10 << 20];

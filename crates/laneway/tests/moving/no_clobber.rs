@@ -78,7 +78,7 @@ fn named_files_cost_a_page_or_a_head_each_among_many_others() {
     }
 }
 
-/// Without a lookup, the write's precondition decides, as it does when another writer interferes.
+/// If Laneway may not look up the destination, the write's precondition protects it, as it does against other writers.
 #[test]
 fn where_nothing_may_be_asked_nothing_is_overwritten_either() {
     for kind in DIALECTS {

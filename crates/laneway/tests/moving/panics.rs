@@ -39,7 +39,7 @@ fn what_a_panic_shows_of_a_client_at_work_holds_no_secret() {
         assert!(text.contains(panic), "{panic:?} is not in {text}");
     }
     let hex: String = MARK.bytes().map(|byte| format!("{byte:02x}")).collect();
-    // In base64 a secret's first letters are always these if it begins the encoded text.
+    // If a secret is at the start of a text, its first letters always look like this in base64.
     let encoded = BASE64_STANDARD.encode(MARK);
     let bytes = MARK.as_bytes().iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
     for form in [MARK.to_owned(), hex, encoded, bytes] {

@@ -157,7 +157,7 @@ fn a_range_that_breaks_off_is_continued_after_its_last_byte() {
         stage.object("k", &bytes);
         let got = bucket(&stage).counted(&tally).get_ranges("k", [9..MIB as u64 + 9]).call().unwrap();
         assert!(got[0] == bytes[9..MIB + 9], "{kind:?}");
-        // A repetition of the whole range would bring 1724 KiB.
+        // If the second request fetched the whole range again, 1724 KiB would arrive in total.
         let received = tally.bytes_received();
         assert!(gets(&stage) == 2 && received < 3 * MIB as u64 / 2, "{kind:?}: {received} bytes");
     });

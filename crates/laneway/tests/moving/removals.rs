@@ -43,8 +43,8 @@ fn a_tree_is_removed_in_full_batches() {
 /// Removals run in parallel. Laneway sends all of them while the first answers are still delayed.
 #[test]
 fn the_sources_of_a_move_are_removed_at_once() {
-    // Over HTTP/2 one connection carries all requests. HTTP/1.1 would also measure the time to open
-    // connections.
+    // Over HTTP/2, one connection carries all requests. Over HTTP/1.1, the test would also measure the time
+    // to open connections.
     at_once(&[KINDS[1], KINDS[3]], |kind| {
         for (i, to_store) in [false, true].into_iter().enumerate() {
             let stage = Stage::with_faults(kind, &["delete delay 500ms", "copy delay 500ms"]);

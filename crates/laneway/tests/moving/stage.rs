@@ -136,7 +136,7 @@ impl Stage {
         assert!(self.server.wait_until_idle(WAIT_MAX));
     }
 
-    /// Like [`renew`](Self::renew), with changed settings.
+    /// Does the same as [`renew`](Self::renew), with changed settings.
     pub(crate) fn renew_with(&mut self, set: impl FnOnce(ClientBuilder) -> ClientBuilder) {
         self.settings = set(self.settings.clone());
         self.renew();

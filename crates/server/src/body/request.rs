@@ -43,7 +43,8 @@ impl RequestBody {
         RequestBody { document, ..self }
     }
 
-    /// Returns a body of bytes that were read from this one. They are counted until it is dropped.
+    /// Returns a body with `bytes`, which were read from this body. The bytes are counted until the new body is
+    /// dropped.
     pub(crate) fn replaced(self, bytes: Bytes) -> RequestBody {
         RequestBody { kind: RequestKind::Whole(Some(bytes)), damage: None, unframing: None, ..self }
     }

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use super::select::BodyFault;
 use crate::socket::Control;
 
-/// The pause between two checks if the bytes before the fault's position have left the process.
+/// The pause between two checks. Each check finds out if the bytes before the fault's position have left the process.
 const PAUSE: Duration = Duration::from_millis(2);
 /// After this many checks, the fault is applied anyway, although those bytes haven't left. Otherwise a client that
 /// reads nothing would delay it for ever.
@@ -23,7 +23,7 @@ const PAUSES_MAX: u32 = 1000;
 pub(crate) struct BodyDamage {
     fault: BodyFault,
     passed: u64,
-    /// The announced length of the body, at least 1. By default, a fault is in the middle of it.
+    /// The announced length of the body, at least 1. By default, the fault is in the middle of the body.
     expected: u64,
     timer: Option<Pin<Box<Sleep>>>,
     started: Option<Instant>,

@@ -63,7 +63,7 @@ impl FaultInjector {
         self.replaced.send_modify(|round| *round += 1);
     }
 
-    /// Waits until the faults have been replaced again after the replacement number `drawn`.
+    /// Waits until the number of replacements of the faults differs from `drawn`.
     pub(crate) fn replaced(&self, drawn: u64) -> impl Future<Output = ()> + Send + 'static {
         let mut replaced = self.replaced.subscribe();
         async move {

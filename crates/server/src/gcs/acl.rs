@@ -78,7 +78,8 @@ fn entries(kind: &'static str, acl: Option<&str>, writer: &'static str) -> Vec<A
     std::iter::once(AclEntry { kind, entity: owner(), role: "OWNER" }).chain(of_group).collect()
 }
 
-/// Returns the predefined list that has the entries in a resource. Clients send back the entries that they have read.
+/// Returns the predefined list whose entries are in a resource. A client that sends back a resource also sends the
+/// entries that it has read.
 pub(super) fn in_resource(accepts: bool, name: &str, list: &Value) -> Result<Option<String>, ApiError> {
     let entries = match list {
         Value::Null => return Ok(None),

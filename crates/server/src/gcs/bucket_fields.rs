@@ -32,7 +32,8 @@ const OUTPUT_ONLY: [&str; 20] = [
     "unreachable",
 ];
 
-/// The fields that can be changed after a bucket was created. An update that doesn't name one of them removes it.
+/// The fields that can be changed after a bucket was created. If an update doesn't name one of these fields, it removes
+/// the field.
 const MUTABLE: [&str; 10] = [
     "billing",
     "cors",

@@ -30,7 +30,8 @@ fn rule(rule: &Value) -> Result<CorsRule, ApiError> {
         match name.as_str() {
             "origin" => read.origins = list()?,
             "method" => read.methods = list()?,
-            // In GCS, `responseHeader` lists the headers that a page may read as well as those that it may send.
+            // In GCS, `responseHeader` lists both the headers that a page may read and those that it may
+            // send.
             "responseHeader" => {
                 read.exposed = list()?;
                 read.headers.clone_from(&read.exposed);

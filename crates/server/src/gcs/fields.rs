@@ -121,8 +121,8 @@ impl Fields {
         }
     }
 
-    /// Reads `a/b` or `a/b(c)`. Returns the path's names, and which fields are selected inside the last of them: those in the parentheses,
-    /// or all if there are none.
+    /// Reads `a/b` or `a/b(c)`. Returns the path's names, and the fields that are selected inside the last name: those in the parentheses,
+    /// or all fields if there are no parentheses.
     fn one<'a>(rest: &mut &'a str, depth: usize) -> Option<(Vec<&'a str>, Self)> {
         let end = rest.find([',', '(', ')']).unwrap_or(rest.len());
         let (path, after) = rest.split_at(end);

@@ -124,7 +124,8 @@ fn problem(call: &JsonCall<'_>, name: &str, refused: FolderError) -> ApiError {
     }
 }
 
-/// Returns an operation. Each is done at once, and says so only when it is asked for, as a long one does.
+/// Returns the resource of an operation. Every operation is done at once. But, as for a long operation, only the answer
+/// to a later request for its state says so.
 fn operation(call: &JsonCall<'_>, id: &str, done: bool) -> Value {
     let name = format!("projects/_/buckets/{}/operations/{id}", call.bucket);
     let mut operation = json!({

@@ -93,8 +93,8 @@ pub(super) fn download(state: &GcsState, head: &Parts, object: &Object, etag: St
     Ok(answer)
 }
 
-/// Returns true if the answer's length isn't announced, as GCS does for large gzip objects on HTTP/1.1. On HTTP/2 it is
-/// always announced.
+/// Returns true if the answer doesn't announce its length. GCS omits the length for large gzip objects on HTTP/1.1, but
+/// never on HTTP/2.
 fn chunked(state: &GcsState, head: &Parts, object: &Object) -> bool {
     object.attributes.content_encoding.as_deref() == Some("gzip")
         && head.version < Version::HTTP_2

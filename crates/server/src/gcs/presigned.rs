@@ -62,7 +62,7 @@ mod tests {
     const GOOD: &str = "X-Goog-Algorithm=GOOG4-RSA-SHA256&X-Goog-Credential=a%40b%2F20261122%2Fauto%2Fstorage%2Fgoog4_request&\
                         X-Goog-Date=20261122T000000Z&X-Goog-Expires=60&X-Goog-SignedHeaders=content-type%3Bhost&X-Goog-Signature=0a";
 
-    /// Returns the mistake in a URL, a minute after it was signed.
+    /// Returns the error for a URL, `after_s` seconds after it was signed.
     fn reason(query: &str, after_s: u64) -> Option<String> {
         let (head, ()) = http::Request::builder()
             .uri(format!("/b/k?{query}"))

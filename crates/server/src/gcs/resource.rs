@@ -24,8 +24,8 @@ pub(super) const LOCATION: &str = "US";
 /// The characters to escape when a key is written as a segment of a URL's path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Declares a resource of optional fields with their names in JSON, and a second type with a flag for each field that
-/// is true if a request selects it.
+/// Declares two types: a resource of optional fields with their names in JSON, and a set of flags, one for each field.
+/// A flag is true if a request selects the field.
 macro_rules! resource {
     ($(#[$about:meta])* $resource:ident, $wanted:ident { $($field:ident $name:literal: $kind:ty,)* }) => {
         $(#[$about])*
@@ -43,7 +43,8 @@ macro_rules! resource {
             }
         }
 
-        /// A flag for each field that is true if it is selected. It is computed once for all objects of an answer.
+        /// A set of flags, one for each field. A flag is true if the field is selected. The flags are computed once for
+        /// all objects of an answer.
         pub(super) struct $wanted {
             $($field: bool,)*
         }

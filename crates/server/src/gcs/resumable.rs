@@ -27,7 +27,7 @@ const CHUNK_BYTES: u64 = 256 << 10;
 /// The maximum number of sessions. When it is reached, finished sessions are forgotten, and requests to them return 404
 /// instead of the object. If all sessions are open, no new session can begin.
 const SESSIONS_MAX: usize = 10_000;
-/// "Resume Incomplete" in GCS's terms.
+/// The status 308, which GCS calls "Resume Incomplete".
 const INCOMPLETE: StatusCode = StatusCode::PERMANENT_REDIRECT;
 
 /// The sessions of a server. With a store on disk, they survive a restart.

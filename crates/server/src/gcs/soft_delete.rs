@@ -11,7 +11,7 @@ use super::{JsonCall, conditions, list};
 /// The shortest and the longest retention. 0 turns soft deletion off.
 const SECONDS: std::ops::RangeInclusive<u64> = 7 * 86_400..=90 * 86_400;
 
-/// Reads the seconds in `softDeletePolicy`. Without a policy or a number in it, they are 0.
+/// Reads the seconds in `softDeletePolicy`. The result is 0 if there is no policy, or no number in it.
 pub(super) fn seconds(policy: &Value) -> Result<u64, ApiError> {
     let seconds = match policy {
         Value::Null => return Ok(0),

@@ -299,7 +299,8 @@ mod tests {
 
     #[test]
     fn a_lost_tail_is_resent_after_a_round_trip_and_a_lone_packet_by_timeout() {
-        // A segment takes a millisecond. Two fit into the queue, and one more because of late timers.
+        // Sending a segment takes a millisecond. Two segments fit into the queue, and a third is allowed because timers
+        // may be late.
         let path = LinkPath { bandwidth: Some(1000 * SEGMENT as u64), queue: 2 * SEGMENT, ..PATH };
         let (mut flow, mut wire) = (Flow::new(&path, Duration::ZERO), Wire::new(path, 1));
         send(&mut flow, Duration::ZERO, 6, &mut wire);
@@ -346,7 +347,8 @@ mod tests {
         flow.taken(50 * MS, most);
         assert_eq!(flow.next_room(50 * MS), Some(60 * MS));
         assert_eq!(flow.room(60 * MS, most, &mut wire), most);
-        // A window that is closed completely would never open again.
+        // Two segments may be sent even with a maximum of 0, because a window that is closed completely would never
+        // open again.
         assert_eq!(flow.room(60 * MS, 0, &mut wire), 2 * SEGMENT);
     }
 }

@@ -1,5 +1,5 @@
 //! The bottleneck that all connections share in one direction: a finite queue, and a wire that sends one byte after the
-//! other. Bytes that find the queue full are dropped, and packets are lost at random.
+//! other. Bytes that arrive while the queue is full are dropped, and packets are lost at random.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::LinkPath;
 use super::window::SEGMENT;
 
 /// The queue may hold additional bytes, as many as the wire sends in this time. The reason is that timers may be a
-/// millisecond late. Then bytes arrive together that would have reached a real queue one after the other.
+/// millisecond late. Bytes then arrive together, although they would have reached a real queue one after the other.
 const TIMER_LATE: Duration = Duration::from_millis(1);
 
 /// The wire of one direction. Its times are measured from any fixed moment.
@@ -41,8 +41,8 @@ impl Wire {
         wire
     }
 
-    /// Sends `len` bytes at `now`. Calls `run` for each sequence of segments with the same fate, with its number of
-    /// bytes.
+    /// Sends `len` bytes at `now`. For each sequence of segments with the same fate, calls `run` with the number of
+    /// bytes and the fate.
     pub(super) fn send(&mut self, now: Duration, len: usize, mut run: impl FnMut(usize, Transit)) {
         let mut left = len;
         while left > 0 {
@@ -145,8 +145,8 @@ mod tests {
     fn what_finds_the_queue_full_is_dropped() {
         let mut wire = Wire::new(PATH, 1);
         let sent = fates(&mut wire, Duration::ZERO, 30);
-        // Twenty wait, and one more because of late timers. The sender of the others learns of it when the queue's end
-        // has been acknowledged.
+        // Twenty segments wait, and one more because timers may be late. The sender learns that the others were dropped
+        // when the last segment in the queue has been acknowledged.
         assert_eq!(sent, [(21, Transit::Departs(21 * MS)), (9, Transit::Lost(23 * MS))]);
         assert_eq!(fates(&mut wire, 11 * MS, 30)[0], (11, Transit::Departs(32 * MS)));
         let mut short = Wire::new(LinkPath { queue: 0, ..PATH }, 1);

@@ -130,7 +130,7 @@ impl Objects {
         Ok(gone)
     }
 
-    /// Takes steps, first on disk and then in memory. Returns the objects that were removed.
+    /// Applies steps, first on disk and then in memory. Returns the objects that were removed.
     fn take_steps(
         &self,
         bucket: &StoredBucket,
@@ -178,7 +178,7 @@ impl Objects {
         Ok(object)
     }
 
-    /// Changes an object's key, under the lock of the keys. Also returns the removed objects.
+    /// Changes an object's key. The caller holds the lock of the keys. Also returns the removed objects.
     pub(super) fn move_key(
         &self,
         bucket: &StoredBucket,
@@ -309,7 +309,7 @@ impl Objects {
         Ok(deleted)
     }
 
-    /// Deletes an object, under the lock of the keys. Also returns the removed objects.
+    /// Deletes an object. The caller holds the lock of the keys. Also returns the removed objects.
     pub(super) fn delete_key(
         &self,
         bucket: &StoredBucket,

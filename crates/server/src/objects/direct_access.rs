@@ -57,7 +57,7 @@ impl Objects {
     /// Returns the whole content of an object.
     ///
     /// # Errors
-    /// Returns the disk's error. An object that doesn't exist is `NotFound`.
+    /// `NotFound` if the object doesn't exist, or the disk's error.
     pub fn read(&self, bucket: &str, key: &str) -> io::Result<Vec<u8>> {
         let object = self.object(bucket, key).ok_or(io::ErrorKind::NotFound)?;
         let mut reader = object.content.clone().reader();
@@ -114,7 +114,7 @@ impl Objects {
     /// Sets whether an existing bucket keeps versions from now on.
     ///
     /// # Errors
-    /// Returns the disk's error. A bucket that doesn't exist is `NotFound`.
+    /// `NotFound` if the bucket doesn't exist, or the disk's error.
     pub fn keep_versions(&self, bucket: &str, versioning: Versioning) -> io::Result<()> {
         self.set_versioning(bucket, versioning).map_err(|refused| match refused {
             StoreError::Io(error) => error,

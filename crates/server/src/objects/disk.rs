@@ -156,7 +156,7 @@ impl Disk {
         fs::remove_dir_all(self.bucket(name))
     }
 
-    /// Creates a data file. It is removed when it is dropped, unless an object refers to it.
+    /// Creates a data file. The file is removed when the last reference to it is dropped.
     pub(crate) fn create_data(&self) -> io::Result<(File, Arc<DataFile>)> {
         let name = format!("{:016x}", self.next_name.fetch_add(1, Relaxed));
         let path = self.data(&name);

@@ -1,5 +1,5 @@
 //! The folders of buckets with GCS's hierarchical namespace. An object's folders appear with the object, and stay when
-//! it is gone. They are kept in memory. The next start makes those of the present objects again.
+//! it is gone. They are kept in memory, so a restart recreates only the folders of existing objects.
 //! <https://cloud.google.com/storage/docs/hns-overview>
 
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use super::changes::permit;
 use super::versions::ObjectTable;
 use super::{Objects, StoreError, StoredBucket, check_key, now_us, read, write};
 
-/// The folders of one bucket, with the times of their creation. Their names end in a slash. Whoever changes them for a
-/// key holds the lock of the bucket's keys.
+/// The folders of one bucket, with the times of their creation. Their names end in a slash. A caller that changes them
+/// for a key holds the lock of the bucket's keys.
 #[derive(Debug, Default)]
 pub(crate) struct FolderTable(Mutex<BTreeMap<String, u64>>);
 
@@ -79,7 +79,8 @@ impl Objects {
         created_us.ok_or(FolderError::NoFolder)
     }
 
-    /// Creates a folder. If its parents don't exist, `recursive` decides whether they are created or it is refused.
+    /// Creates a folder. If its parents don't exist, creates them too if `recursive` is true, and otherwise refuses the
+    /// call.
     pub(crate) fn create_folder(
         &self,
         bucket: &str,
@@ -176,7 +177,8 @@ impl Objects {
     }
 }
 
-/// Returns the folders above a key, the outermost first. A key that ends in a slash is the last of them.
+/// Returns the folders above a key, the outermost first. A key that ends in a slash is itself the last of these
+/// folders.
 fn above(key: &str) -> impl DoubleEndedIterator<Item = &str> {
     key.match_indices('/').map(|(at, _)| &key[..=at])
 }

@@ -1,4 +1,4 @@
-//! The patterns for whole keys in GCS's listings. `*` and `?` don't match slashes, and `**` does. `[a-z]` and `[!a-z]`
+//! The patterns for whole keys in GCS's listings. `*` and `?` don't match slashes, but `**` does. `[a-z]` and `[!a-z]`
 //! match one character, and `{a,b}` matches one of several patterns.
 //! <https://cloud.google.com/storage/docs/json_api/v1/objects/list#list-objects-and-prefixes-using-glob>
 

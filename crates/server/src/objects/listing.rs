@@ -122,7 +122,7 @@ pub(crate) fn page(index: &Index, query: &ListingQuery) -> ListingPage {
     }
     let mut last = query.from.clone();
     loop {
-        // After each common prefix, the walk continues behind all keys that have it. So a prefix with a million keys
+        // After each common prefix, the walk continues after all keys with this prefix. So a prefix with a million keys
         // takes a single step.
         let mut skip_to = None;
         for (key, object) in index.range::<[u8], _>((as_slice(&at), Bound::Unbounded)) {

@@ -40,7 +40,7 @@ pub struct Attributes {
     /// User metadata.
     pub metadata: BTreeMap<String, String>,
     /// Encryption, access control, tags and locks.
-    // The files of existing stores have the name `asked`.
+    // The JSON files of existing stores contain this field under the name `asked`.
     #[serde(default, rename = "asked")]
     pub options: ObjectOptions,
 }

@@ -64,7 +64,7 @@ pub struct RetentionLock {
     pub until_us: u64,
 }
 
-/// A group of users beside the owner.
+/// A group of users besides the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     AllUsers,

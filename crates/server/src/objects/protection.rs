@@ -53,8 +53,8 @@ pub(crate) fn against_removal(
     (now_us < until_us).then_some(Protection::Retained(until_us))
 }
 
-/// Returns the time when the bucket's retention policy no longer protects an object. While the object has an
-/// event-based hold, the period hasn't begun, so the result is `None`.
+/// Returns the time from which the bucket's retention policy no longer protects an object. While the object
+/// has an event-based hold, the period hasn't begun, so the result is `None`.
 pub(crate) fn policy_ends(policy: Option<RetentionPolicy>, object: &Object) -> Option<u64> {
     let policy = policy.filter(|_| object.attributes.options.event_hold != Some(true))?;
     let from_us = object.attributes.options.event_released_us.unwrap_or(object.created_us);

@@ -51,7 +51,7 @@ pub(crate) struct BucketSettings {
     pub(crate) object_acl: Option<String>,
     /// S3's tags.
     pub(crate) tags: BTreeMap<String, String>,
-    /// The CORS rules, which browsers ask for.
+    /// The CORS rules, for requests by web pages of other origins.
     pub(crate) cors: Vec<CorsRule>,
     /// Documents that the server stores and returns without enforcing them, by the names of their subresources.
     pub(crate) documents: BTreeMap<String, String>,

@@ -1,5 +1,5 @@
 //! GCS's soft deletion: deleted and overwritten objects can be listed and restored until their bucket's retention is
-//! over. They are kept in memory, with their content where it was.
+//! over. Their metadata is kept in memory, and their content stays where it was.
 //! <https://cloud.google.com/storage/docs/soft-delete>
 
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use super::precondition::Precondition;
 use super::versions::{ObjectTable, VersionSelector, VersionStep};
 use super::{Attributes, NewObject, Object, Objects, StoreError, now_us};
 
-/// The maximum number of soft-deleted objects of a bucket, and of their bytes. Beyond either, those whose retention ends
-/// first are removed early. The number takes about 100 MB of memory, besides the content.
+/// The maximum number of soft-deleted objects of a bucket, and the maximum number of their bytes. Beyond either limit,
+/// the objects whose retention ends first are removed early. The maximum number of objects takes about 100 MB of
+/// memory, in addition to their content.
 const OBJECTS_MAX: usize = 100_000;
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -39,7 +40,7 @@ struct SoftDeletedTable {
 }
 
 impl SoftDeleted {
-    /// Keeps removed objects for some seconds. Returns objects that have to go for them.
+    /// Keeps removed objects for `retention_s` seconds. Returns the objects that are dropped to make room for them.
     pub(super) fn keep(&self, removed: Vec<Arc<Object>>, retention_s: u64, now_us: u64) -> Vec<Arc<Object>> {
         let mut gone = Vec::new();
         if retention_s == 0 {

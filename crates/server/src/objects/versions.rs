@@ -3,7 +3,7 @@
 //!
 //! A key has at most one live object, and a list of noncurrent versions, oldest first. If no object is live, the newest
 //! version is a delete marker. S3 lists it, and GCS doesn't. An object that was written without versioning has the
-//! version `null`. A key has at most one of these.
+//! version `null`. A key has at most one such version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct ObjectTable {
 }
 
 /// One step of a change to a key's versions. If a server with a store on disk is killed between two steps, its next
-/// start undoes the first ones.
+/// start undoes the steps that were already carried out.
 #[derive(Debug, Clone)]
 pub(crate) enum VersionStep {
     /// Saves an object as a noncurrent version.

@@ -21,7 +21,7 @@ pub(crate) struct ContentWriter {
     size: u64,
 }
 
-/// Content with its checksums, which isn't an object yet.
+/// Content with its checksums, before it becomes an object.
 #[derive(Debug, Clone)]
 pub(crate) struct WrittenContent {
     pub(crate) content: Content,

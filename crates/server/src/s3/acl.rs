@@ -1,5 +1,5 @@
-//! The access control lists of buckets and objects. Nothing enforces them, so only predefined ones exist here.
-//! [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl)
+//! The access control lists of buckets and objects. The server doesn't enforce them, so it supports only predefined
+//! lists. [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl)
 
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
@@ -12,8 +12,8 @@ use crate::objects::precondition::Precondition;
 const ALL_USERS: &str = "http://acs.amazonaws.com/groups/global/AllUsers";
 const AUTHENTICATED_USERS: &str = "http://acs.amazonaws.com/groups/global/AuthenticatedUsers";
 
-/// Returns the predefined list to keep for an object. In a bucket without access control lists, as every new one of
-/// Amazon's is, only the one that such a bucket implies is accepted.
+/// Returns the predefined list to keep for an object. A bucket can be without access control lists, as every new bucket
+/// at Amazon is. Such a bucket accepts only the list that it implies.
 /// [S3](https://docs.aws.amazon.com/AmazonS3/latest/userguide/about-object-ownership.html)
 pub(super) fn of_new(dialect: &S3Dialect, acl: Option<&ObjectCannedACL>) -> S3Result<Option<String>> {
     kept(dialect, acl.map(ObjectCannedACL::as_str))

@@ -1,5 +1,5 @@
-//! Requests that could belong to S3 or to GCS's XML API. The crate `object_store`, for example, sends an emulator of
-//! GCS only a method and a path. So the answers to such requests have the headers of both dialects.
+//! Requests that could belong to S3 or to GCS's XML API. For example, the crate `object_store` sends only a method and
+//! a path to an emulator of GCS. So the answers to such requests have the headers of both dialects.
 
 use std::sync::Arc;
 

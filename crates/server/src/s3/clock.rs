@@ -35,7 +35,7 @@ pub(super) fn complete(headers: &mut HeaderMap) {
     }
     let date = headers.get(DATE).and_then(|date| {
         let date = date.to_str().ok()?;
-        // botocore writes UTC as RFC 5322 has it.
+        // botocore writes UTC as a numeric zone, as RFC 5322 requires.
         let in_utc = date.strip_suffix(" -0000").or(date.strip_suffix(" +0000"));
         httpdate::parse_http_date(&in_utc.map_or(date.to_owned(), |date| format!("{date} GMT"))).ok()
     });

@@ -8,7 +8,7 @@ use crate::objects::assembly::NamedPart;
 use crate::objects::object::StoredChecksum;
 use crate::objects::options::ObjectEncryption;
 
-/// The number of uploads that are remembered. A new one replaces the oldest.
+/// The maximum number of uploads that are remembered. At this number, a new upload replaces the oldest.
 const REMEMBERED: usize = 1000;
 
 /// The result of a completed upload.

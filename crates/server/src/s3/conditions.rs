@@ -25,8 +25,8 @@ pub(super) fn of_write(
 }
 
 impl S3Dialect {
-    /// Returns the error for a conflict if the key of a conditional write was deleted after the write began at
-    /// `begun_us`, because S3 reports this case as a conflict.
+    /// Returns the error for a conflict if the key was deleted during a conditional write, which began at `begun_us`.
+    /// S3 reports this case as a conflict.
     pub(super) fn conflict(
         &self,
         bucket: &str,

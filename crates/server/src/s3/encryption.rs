@@ -86,9 +86,9 @@ pub(super) fn admit(sent: Option<&ObjectEncryption>, written: Option<&ObjectEncr
     }
 }
 
-/// Returns the ETag of an object that is written in one request, or `None` if it is the MD5. Other ETags look like an MD5,
-/// but are opaque. Objects that a KMS key or a customer's key encrypts have them, and those in directory buckets. All
-/// objects have them if the imitated service has no MD5s.
+/// Returns the ETag of an object that is written in one request, or `None` if it is the MD5. Other ETags look like an
+/// MD5, but are opaque. Objects have such ETags if a KMS key or a customer's key encrypts them, or if they are in a
+/// directory bucket. If the imitated service has no MD5s, all objects have them.
 pub(super) fn etag(
     dialect: &S3Dialect,
     bucket: &str,

@@ -104,7 +104,7 @@ pub(super) async fn complete(
     request_id: &str,
     host_id: &str,
 ) -> Response<ResponseBody> {
-    // If an error has additional headers, `s3s` leaves out the type of the document.
+    // If an error has additional headers, `s3s` leaves out the `Content-Type` of the document.
     let is_xml = answer.headers().get(CONTENT_TYPE).is_none_or(|of| of.as_bytes().ends_with(b"/xml"));
     let status = answer.status();
     if !is_xml || !(status.is_client_error() || status.is_server_error() || status.is_redirection()) {

@@ -41,8 +41,9 @@ struct UnknownFields {
     tagging: Option<String>,
 }
 
-/// Reads a form, and does what `s3s` leaves out. It replaces `${filename}` in the key, and keeps the list and the tags
-/// for [`set_fields`]. It refuses a policy without a signature, and a policy that expires at a malformed date.
+/// Reads a form, and does what `s3s` leaves out. It replaces `${filename}` in the key, and keeps the access control
+/// list and the tags for [`set_fields`]. It refuses a policy without a signature, and a policy that expires at a
+/// malformed date.
 pub(super) async fn prepared(head: &mut Parts, mut body: RequestBody) -> Result<RequestBody, Refusal> {
     let bad = |code, message| Err((StatusCode::BAD_REQUEST, code, message));
     let bytes = match body.collect(FORM_BYTES_MAX).await {
@@ -160,7 +161,8 @@ fn tags(xml: &str) -> Option<String> {
     (element.is_empty() && xml.contains("<Tagging")).then(|| pairs.join("&"))
 }
 
-/// Returns true if a policy's date isn't written like `2026-01-31T00:00:00.000Z`. `s3s` also accepts a space and zones.
+/// Returns true if a policy's date isn't written like `2026-01-31T00:00:00.000Z`. `s3s` also accepts a space instead of
+/// the `T`, and time zones.
 fn has_malformed_expiration(policy: &[u8]) -> bool {
     let json = std::str::from_utf8(policy).ok().and_then(from_base64);
     let json = json.and_then(|json| serde_json::from_slice::<serde_json::Value>(&json).ok());
@@ -168,15 +170,15 @@ fn has_malformed_expiration(policy: &[u8]) -> bool {
     date.is_some_and(|date| date.as_bytes().get(10) != Some(&b'T') || !date.ends_with('Z'))
 }
 
-/// Sets the list and the tags of a form's object.
+/// Sets the access control list and the tags of a form's object.
 pub(super) fn set_fields(input: &mut PutObjectInput, extensions: &Extensions) {
     let fields = extensions.get::<UnknownFields>().cloned().unwrap_or_default();
     input.acl = input.acl.take().or(fields.acl.map(ObjectCannedACL::from));
     input.tagging = input.tagging.take().or(fields.tagging);
 }
 
-/// Sets the headers that a PutObject would have in place of the form's fields, and refuses what a PutObject is refused
-/// for.
+/// Sets the headers that a PutObject would have in place of the form's fields. Returns an error if a PutObject with
+/// these headers would be refused.
 pub(super) fn set_headers(
     dialect: &S3Dialect,
     input: &PutObjectInput,
@@ -227,7 +229,7 @@ fn refused((status, code, message): Refusal) -> S3Error {
     error
 }
 
-/// Returns the answer to a form as S3 gives it, where that of `s3s` differs.
+/// Changes the answer of `s3s` to a form where it differs from S3's answer.
 pub(super) async fn finished(answer: Response<ResponseBody>) -> Response<ResponseBody> {
     let (mut head, body) = answer.into_parts();
     if let Some(location) = head.headers.get(LOCATION).and_then(|value| value.to_str().ok())

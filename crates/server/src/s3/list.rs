@@ -151,8 +151,8 @@ fn unsorted(dialect: &S3Dialect, bucket: &str, query: &ListingQuery) -> S3Result
     Ok(page)
 }
 
-/// Returns the position at which a page after a marker begins. If the marker is a common prefix, with which a page may
-/// end, all keys below it are skipped.
+/// Returns the position at which a page after a marker begins. A page may end with a common prefix. If this prefix is
+/// the marker, all keys below it are skipped.
 pub(super) fn behind(marker: &str, delimiter: Option<&str>) -> Cursor {
     match delimiter {
         _ if marker.is_empty() => Cursor::Start,
@@ -207,7 +207,7 @@ impl EntryFormat {
         if self.encoded { utf8_percent_encode(key, UNRESERVED).to_string() } else { key.to_owned() }
     }
 
-    /// Returns the delimiter as an answer tells it. S3 tells no empty one.
+    /// Returns the delimiter as it stands in an answer. S3 omits an empty delimiter.
     pub(super) fn delimiter(&self, delimiter: Option<String>) -> Option<String> {
         delimiter.filter(|delimiter| !delimiter.is_empty()).map(|delimiter| self.text(&delimiter))
     }

@@ -94,7 +94,7 @@ pub(super) fn refusal(method: &Method, key: &str, query: &Query, headers: &Heade
         let message = "Cannot specify both Range header and partNumber query parameter";
         return bad("InvalidRequest", message);
     }
-    // A read needs no header for keys that the store manages, and S3 refuses one:
+    // A read needs no header about encryption with keys that the store manages, and S3 refuses such a header:
     // <https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html>
     if matches!(*method, Method::GET | Method::HEAD)
         && !key.is_empty()
@@ -128,7 +128,7 @@ fn of_owner(headers: &HeaderMap) -> Option<Refusal> {
 }
 
 /// Returns the error for a request that grants access to other accounts. The server refuses it because it couldn't
-/// enforce such grants. If `accepts` is true, it keeps predefined lists all the same.
+/// enforce such grants. If `accepts` is true, it stores predefined lists without enforcing them.
 pub(super) fn of_acl(headers: &HeaderMap, accepts: bool) -> Option<Refusal> {
     let private = ["private", "bucket-owner-read", "bucket-owner-full-control"];
     let acl = headers.get("x-amz-acl").and_then(|value| value.to_str().ok());

@@ -1,5 +1,5 @@
-//! Sessions of directory buckets. The caller's own credentials open a session. The session signs all other requests
-//! except copies.
+//! Sessions of directory buckets. The caller's own credentials open a session. The session's credentials sign all other
+//! requests except copies.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

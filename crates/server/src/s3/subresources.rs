@@ -70,7 +70,7 @@ const OF_BUCKETS: [Subresource; 33] = [
     ("x-notification", GET),
 ];
 
-/// The subresources that this store has, in buckets and in objects.
+/// The subresources that this store supports, of buckets and of objects.
 const HERE: [&str; 14] = [
     "acl",
     "attributes",

@@ -24,8 +24,8 @@ const NULL: &str = "null";
 const MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
 const ID: HeaderName = HeaderName::from_static("x-amz-version-id");
 
-/// Returns the id of a version. It is the generation with its bits reversed, so that sorting ids doesn't sort versions
-/// by age, as on S3.
+/// Returns the id of a version. It is the generation with its bits reversed. So, as on S3, sorting versions by id
+/// doesn't sort them by age.
 pub(super) fn id(object: &Object) -> String {
     match object.standing.has_id {
         true => format!("{:016x}", object.generation.reverse_bits()),

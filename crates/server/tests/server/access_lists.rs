@@ -6,7 +6,7 @@ use crate::client::{Answer, Protocol, Rig};
 
 const XML: (&str, &str) = ("x-goog-api-version", "2");
 
-/// Returns a server that keeps lists that it doesn't enforce, with an object `k`.
+/// Returns a server with an object `k`. It keeps access control lists, but doesn't enforce them.
 fn keeping() -> Rig {
     let rig = Rig::with(Protocol::PlainH1, |config| config.accept_unenforced = true);
     rig.server.store().put("demo", "k", b"x").unwrap();

@@ -180,7 +180,7 @@ pub(crate) async fn exchange(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    // hyper leaves the length of an empty body out on HTTP/1.1.
+    // On HTTP/1.1, hyper doesn't send the length of an empty body.
     let is_given = |name: &str| headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
     if matches!(method, "POST" | "PUT" | "PATCH") && !is_given("content-length") {
         request = request.header("content-length", body.len());

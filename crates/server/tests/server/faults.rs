@@ -160,8 +160,8 @@ fn a_slow_body_comes_whole() {
     assert_eq!(rig.get(PATH).body.len(), 1 << 20);
 }
 
-/// `fault::body` tests the rate in virtual time. This checks that a body is held back, by order and independent of the
-/// machine's load.
+/// `fault::body` tests the rate in virtual time. This test only compares the order of two answers, so it doesn't depend
+/// on the machine's load.
 #[test]
 fn a_slow_body_is_overtaken_by_one_that_is_asked_for_later() {
     for protocol in BOTH {
@@ -192,7 +192,8 @@ fn a_goaway_ends_the_connection_after_its_request() {
         let answer = rig.send_on(&mut connection, "GET", PATH, &[], "").unwrap();
         assert_eq!(answer.body.len(), 10);
         if protocol == Protocol::TlsH2 {
-            // The client learns of it with one of the next requests, which is refused unprocessed, not lost.
+            // The client notices the GOAWAY at one of the next requests. The server refuses that request without
+            // processing it.
             let refused = (0..100).any(|_| rig.send_on(&mut connection, "GET", PATH, &[], "").is_err());
             assert!(refused);
         } else {

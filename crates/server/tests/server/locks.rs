@@ -121,7 +121,7 @@ fn a_retained_version_stays_and_only_governance_gives_way_to_the_bypass() {
         assert_eq!(code(&send(&rig, "PUT", &at, &[], other)), (403, "AccessDenied"));
         assert_eq!(send(&rig, "PUT", &at, &bypass, shorter).status, if gives_way { 200 } else { 403 });
 
-        // A new version and a delete marker may cover it.
+        // A new version or a delete marker may still cover the locked version.
         assert_eq!(send(&rig, "PUT", "/vault/k", &[], "new").status, 200);
         let covered = send(&rig, "DELETE", "/vault/k", &[], "");
         assert_eq!((covered.status, covered.header("x-amz-delete-marker")), (204, "true"));
@@ -338,7 +338,7 @@ fn a_policy_keeps_old_and_new_objects_and_a_locked_one_only_grows() {
     let shorter = patch(&json!({"retentionPolicy": {"retentionPeriod": 1}}));
     assert_eq!(reason(&shorter), (403, "forbidden".to_owned()));
     assert_eq!(patch(&json!({"retentionPolicy": {"retentionPeriod": 7200}})).status, 200);
-    // With versions, a retained object may become noncurrent, and stays so.
+    // In a bucket with versions, a delete may make a retained object noncurrent, but can't remove it.
     assert_eq!(patch(&json!({"versioning": {"enabled": true}})).status, 200);
     let generation = kept["generation"].as_str().unwrap();
     assert_eq!(json(&rig, "DELETE", K, &Value::Null).status, 204);

@@ -12,8 +12,8 @@ use laneway_server::Attributes;
 
 use crate::client::{Protocol, Rig};
 
-/// An operation and a request for it. `{upload}`, `{etag}`, `{session}` and `{generation}` are
-/// replaced by those of the fixture.
+/// An operation and a request for it. `{upload}`, `{etag}`, `{session}` and `{generation}` are replaced by the
+/// fixture's values.
 pub(crate) struct Probe {
     name: &'static str,
     method: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Probe {
     body: &'static str,
 }
 
-/// The differences that no status shows.
+/// The page's text about differences that the status of an answer doesn't show.
 const DIFFERENCES: &str = "
 Done with a difference:
 

@@ -33,7 +33,7 @@ fn the_etag_is_the_md5_of_md5s_and_the_checksum_is_of_the_whole() {
     let first = part(&rig, &id, 1, &[], "hel").header("etag").to_owned();
     assert_eq!(rig.server.counters().multipart_open, 1);
     let done = complete(&rig, &id, &[], &[(1, &first), (2, &second)]);
-    // The output of printf of both MD5s, hashed: (md5("hel") + md5("lo")).
+    // The ETag is the MD5 of both parts' MD5s, md5(md5("hel") + md5("lo")), and the number of parts.
     assert!(
         done.element("ETag").trim_matches('"').trim_matches(['&', ';']).contains("-2"),
         "{}",
@@ -93,7 +93,7 @@ fn attributes_list_the_parts_that_have_checksums_page_by_page() {
         (1, "false", "3")
     );
     assert_ne!(second.element("ChecksumCRC32"), "");
-    // Amazon only counts parts that were uploaded without a checksum.
+    // If the parts have no checksums, Amazon returns only their count.
     upload(&rig, &[]);
     let counted = ask(&rig, "0");
     assert_eq!((sizes(&counted), counted.element("PartsCount")), (0, "3"));

@@ -245,7 +245,8 @@ fn tags_lists_and_locks_keep_the_time_of_an_object() {
     let hold = "<LegalHold><Status>ON</Status></LegalHold>";
     for (query, acl, body) in [("acl", "private", ""), ("tagging", "", tags), ("legal-hold", "", hold)] {
         let headers = [("x-amz-acl", acl)].into_iter().filter(|(_, acl)| !acl.is_empty()).collect::<Vec<_>>();
-        // Listings have milliseconds, so repeat the change until its millisecond is another one.
+        // Times in listings have milliseconds. So repeat the change until its millisecond differs from that of the
+        // creation.
         loop {
             assert_eq!(rig.send("PUT", &format!("/demo/k?{query}"), &headers, body).unwrap().status, 200);
             let object = rig.server.store().object("demo", "k").unwrap();

@@ -50,7 +50,7 @@ fn h2_streams_run_side_by_side_up_to_the_limit() {
         let mut tasks = Vec::new();
         let connection = connect(&rig.server, Protocol::TlsH2).await;
         let crate::client::Connection::H2(sender) = connection else { panic!("not h2") };
-        // The first answer has brought the server's settings.
+        // After a first answer, the client knows the server's HTTP/2 settings.
         let mut first = crate::client::Connection::H2(sender.clone());
         exchange(&rig.server, &mut first, "GET", "/demo/k", &[], "".into()).await.unwrap();
         for _ in 0..12 {
@@ -81,8 +81,8 @@ fn an_imitated_path_carries_everything() {
     }
 }
 
-/// `link` tests the delay in virtual time. This checks that bytes are held back, by order and independent of the
-/// machine's load.
+/// `link` tests the delay in virtual time. This test only compares the order of two servers' answers, so it doesn't
+/// depend on the machine's load.
 #[test]
 fn what_an_imitated_path_holds_up_is_overtaken_by_another_servers_answer() {
     let far: fn(&mut Config) = |config| config.rtt = Duration::from_secs(3600);
@@ -189,7 +189,7 @@ fn an_idle_connection_ends_with_a_close_notify() {
             config.rtt = rtt;
             config.idle_max = Some(Duration::from_millis(20));
         });
-        // An end without it is an error for rustls.
+        // Without a close_notify, rustls reports the end as an error.
         let rest = rig.block_on(async {
             let socket = tokio::net::TcpStream::connect(rig.server.addr()).await.unwrap();
             let mut stream = secure(&rig.server, Protocol::TlsH1, socket).await;
@@ -226,7 +226,7 @@ fn a_taken_address_and_bad_files_are_told_in_one_line() {
 
 #[test]
 fn certificates_can_be_brought_along() {
-    // The server's own generated pair, passed through files.
+    // A certificate and its key, passed to the server in files.
     let folder = tempfile::tempdir().unwrap();
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate =

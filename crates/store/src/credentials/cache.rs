@@ -19,9 +19,8 @@ const FAILURE_LASTS: Duration = Duration::from_secs(10);
 /// waits at least this long before it asks the source again.
 const APART: Duration = Duration::from_secs(5);
 
-/// A credential is replaced when the rest of its lifetime is the whole lifetime divided by this number: the last 15
-/// minutes of an hour, for example. If a credential is valid for one minute, a slow source still has 15 s to issue the
-/// next one.
+/// A credential is replaced when a quarter (1 / `MARGIN_SHARE`) of its lifetime is left, such as the last 15 minutes of
+/// an hour. If a credential is valid for one minute, a slow source still has 15 s to issue the next one.
 const MARGIN_SHARE: u32 = 4;
 
 /// A credential is replaced at most this long before it expires. Metadata servers issue credentials for hours, and a
@@ -213,8 +212,8 @@ impl<S: CredentialSource> Cache<S> {
         })
     }
 
-    /// Asks the source on a new thread, unless it is already being asked. The caller's runtime isn't used, because it
-    /// may end before the source answers. A provider may also block it.
+    /// Asks the source for the next credential on a new thread, unless another thread is already asking. The caller's
+    /// runtime isn't used: it may end before the source answers, or the provider may block it.
     fn refresh_behind(self: &Arc<Self>) {
         let Ok(alone) = Arc::clone(&self.refreshing).try_lock_owned() else { return };
         let cache = Arc::clone(self);
@@ -361,7 +360,7 @@ mod tests {
         cache.hands_out("old", MINUTE);
         assert_eq!(cache.name().await, "old");
         cache.pass(Duration::from_secs(45));
-        // The first of these asks the source, which doesn't answer. None of them waits.
+        // The first of these calls asks the source, which doesn't answer yet. None of the calls waits.
         for _ in 0..600 {
             assert_eq!(cache.name().await, "old");
         }
@@ -382,7 +381,7 @@ mod tests {
             assert_eq!(cache.name().await, "old");
         }
         cache.settled().await;
-        // One failure answers all requests within ten seconds.
+        // After a failure, no request asks the source again for ten seconds.
         assert_eq!(cache.name().await, "old");
         cache.pass(15 * MINUTE);
         cache.fails();
@@ -437,7 +436,7 @@ mod tests {
         let new = cache.obtain().await.expect("another");
         assert_eq!(new.credential.name, "new");
         assert!(cache.replaces(old));
-        // If the store refuses the new one as well, that is final until some time has passed.
+        // If the store also refuses the new credential, this refusal is final until `APART` has passed.
         assert!(!cache.replaces(new.number));
         assert_eq!(cache.name().await, "new");
         cache.pass(APART);

@@ -26,8 +26,8 @@ pub(super) async fn run(
     let mut command = Command::new(program);
     environment.pass_to(&mut command);
     command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
-    // The program may ask its user for input, so it inherits standard input if that is a terminal. It must not read a
-    // pipe or a file there, which may hold the bytes to upload.
+    // The program may ask its user for input, so it inherits standard input if that is a terminal. If standard input is
+    // a pipe or a file, the program must not read it, because it may hold the bytes to upload.
     let stdin = if io::stdin().is_terminal() { Stdio::inherit() } else { Stdio::null() };
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|e| format!("{program}: {e}"))?;

@@ -42,8 +42,8 @@ pub(super) enum Cloud {
 }
 
 impl Cloud {
-    /// Returns true if the firmware's tables name this cloud. For Google, the product's name decides, because Google's
-    /// laptops have the same vendor.
+    /// Returns true if the firmware's tables name this cloud. For Google, the product's name decides, because the
+    /// vendor's name is the same on Google's laptops.
     fn is_here(self) -> bool {
         let (tables, name): (&[&str], &str) = match self {
             Self::Aws => (&["sys_vendor", "bios_vendor"], "Amazon EC2"),

@@ -11,7 +11,7 @@ use crate::encryption::KeyUse;
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) method: Method,
-    /// The origin to use instead of the endpoint's. The target is then the whole path.
+    /// The origin to use instead of the endpoint's. In that case, `target` is the complete path.
     pub(crate) origin: Option<Origin>,
     /// Path and query below the endpoint's path, percent-encoded.
     pub(crate) target: String,

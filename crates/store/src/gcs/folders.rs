@@ -151,8 +151,8 @@ impl Gcs {
         if !self.is_hierarchical(bucket).await? {
             return Ok(FolderRename::Refused("the bucket has no hierarchical namespace".to_owned()));
         }
-        // If the answer to the rename is lost, a folder of the new name shows that the rename was made. So make sure that
-        // there is none before.
+        // If the answer to the rename is lost, a folder of the new name shows that the rename was made. So first make
+        // sure that no folder has this name yet.
         match self.folder(bucket, to).await {
             Err(error) if error.is_not_found() => {}
             Err(error) => return refused(error),
@@ -161,7 +161,7 @@ impl Gcs {
         let exchange = Exchange::bucket(self, Operation::Copy, bucket).below(from);
         let target = format!("{}/renameTo/folders/{}", folder_path(bucket, from), component(to));
         let begun = match exchange.send(&Outgoing::new(Method::POST, target)).await {
-            // An answer that can't be read tells as little as a lost one.
+            // Treat an answer that can't be read like a lost one.
             Ok(sent) => operation(&exchange, &sent).map_err(|error| error.uncertain(true)),
             Err(error) => Err(error),
         };
@@ -172,7 +172,7 @@ impl Gcs {
         }
     }
 
-    /// Finds out if a rename was begun whose answer was lost.
+    /// Finds out if the store began a rename whose answer was lost.
     async fn lost_rename(
         &self,
         bucket: &str,
@@ -226,7 +226,7 @@ fn operation(exchange: &Exchange<'_, Gcs>, sent: &ExchangeResponse) -> Result<Lo
         .map_err(|e| exchange.nonsense(sent, format!("the answer isn't an operation: {e}")))
 }
 
-/// Turns an error into a refusal if the store has answered that it doesn't make the rename. The objects can then be moved
+/// Turns an error into a refusal if the store has answered that it refuses the rename. The objects can then be moved
 /// one by one. If the store can't be reached, or the bucket doesn't exist, returns the error.
 fn refused(error: Error) -> Result<FolderRename, Error> {
     let is_answer = error.status().is_some_and(|status| status.is_client_error()) || error.is_unsupported();

@@ -39,9 +39,9 @@ enum LostMove {
     Unknown(String),
 }
 
-/// Returns true if `now`, found under the new name, is what the move of `source` makes: the same bytes with the same
-/// description, written after the source. GCS numbers generations in the order of writes, so a destination that is
-/// older than the source can't be the result.
+/// Returns true if `now`, the object under the new name, is the result of moving `source`. It must have the same bytes
+/// and the same description, and must have been written after the source. GCS numbers generations in the order of
+/// writes, so a destination that is older than the source can't be the result.
 fn is_result(source: &ObjectMeta, now: &ObjectMeta, onto: &Condition) -> bool {
     let (Some(Version::Generation(before)), Some(Version::Generation(after))) =
         (&source.version, &now.version)
@@ -57,7 +57,7 @@ fn is_result(source: &ObjectMeta, now: &ObjectMeta, onto: &Condition) -> bool {
         && description(now) == description(source)
 }
 
-/// Returns the part of an object's metadata that a move keeps and that a writer chooses.
+/// Returns the metadata that a writer chooses and that a move keeps.
 fn description(meta: &ObjectMeta) -> impl PartialEq {
     let ObjectMeta { content_type, content_encoding, cache_control, content_disposition, .. } = meta;
     let ObjectMeta { content_language, custom_time, metadata, .. } = meta;
@@ -65,15 +65,16 @@ fn description(meta: &ObjectMeta) -> impl PartialEq {
     (headers, custom_time, metadata)
 }
 
-/// Returns true if a refusal is about the object, which a retention or a hold protects, and not about the caller's role.
+/// Returns true if the store refuses because a retention or a hold protects the object, and not because of the caller's
+/// role.
 fn is_about_protection(error: &Error) -> bool {
     error.code() == Some(RETAINED) || error.message().contains(" hold ")
 }
 
 impl Gcs {
-    /// Moves an object in the generation that `source` names. Returns `None` if a copy and a removal must do it. That is
-    /// so between buckets, with a key for new objects, and if `source` has no generation or checksum. It is also so if
-    /// the server or the caller's role doesn't permit this request.
+    /// Moves an object in the generation that `source` names. Returns `None` if the caller must copy the object and
+    /// remove the source instead. This is necessary between buckets, with a key for new objects, and if `source` has no
+    /// generation or checksum. It is also necessary if the server or the caller's role doesn't permit this request.
     pub(crate) async fn move_object(
         &self,
         source: &ObjectMeta,
@@ -96,7 +97,7 @@ impl Gcs {
         let outgoing =
             request(from, *generation, to, onto).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let moved = match exchange.send(&outgoing).await {
-            // An answer that can't be read tells as little as a lost one.
+            // Treat an answer that can't be read like a lost one.
             Ok(sent) => read(&exchange, &sent, to, source.size).map_err(|error| error.uncertain(true)),
             Err(error) => Err(error),
         };
@@ -109,7 +110,8 @@ impl Gcs {
                 LostMove::Made(meta) => return Ok(Some(*meta)),
                 LostMove::NotMade => {}
                 LostMove::Unknown(found) => {
-                    // A caller may skip an object after a failed precondition. This one may have been moved.
+                    // A caller may skip an object after a failed precondition, but this object may have been moved. So
+                    // report another kind of error.
                     let kind = if error.is_precondition() { ErrorKind::NotFound } else { error.kind() };
                     let message = format!("{}; the object may have been moved: {found}", error.message());
                     return Err(error.but(kind, message));
@@ -124,7 +126,7 @@ impl Gcs {
         self.lacks_move.has(super::ENDPOINT, now) || self.lacks_move.has(bucket, now)
     }
 
-    /// Finds out if a move was made whose answer was lost.
+    /// Finds out if the store made a move whose answer was lost.
     async fn lost_move(&self, source: &ObjectMeta, to: &ObjectId, onto: &Condition) -> LostMove {
         let gone = match self.head(&source.id, None).await {
             Ok(now) if now.version == source.version => return LostMove::NotMade,

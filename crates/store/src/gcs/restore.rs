@@ -30,8 +30,9 @@ impl Gcs {
             let message = "GCS restores deleted objects permanently, so it accepts neither days nor a tier";
             return Err(exchange.error(ErrorKind::Invalid, message));
         }
-        // The deleted object's checksum must be known before the request. The store forgets the deleted object when it is
-        // restored, and if the answer is lost, only the checksum tells the restored object from another live one.
+        // The deleted object's checksum must be known before the request. When the store restores the object, it
+        // forgets the deleted one. If the answer is lost, only the checksum distinguishes the restored object from
+        // another live one.
         let deleted = self.deleted_object(id).await?;
         let generation = deleted.id.version.as_deref().unwrap_or_default();
         let name = ObjectId::new(&id.bucket, &id.key);
@@ -51,7 +52,7 @@ impl Gcs {
     /// Returns the deleted object in the generation that the version names, or else in its newest one.
     pub(crate) async fn deleted_object(&self, id: &ObjectId) -> Result<ObjectMeta, Error> {
         let mut list = List { versions: true, soft_deleted: true, ..List::new(&id.bucket, &id.key) };
-        // No other name sorts between the key and this one.
+        // No other name sorts between the key and this bound.
         list.end_before = Some(format!("{}\0", id.key));
         let is_asked = |meta: &ObjectMeta| {
             meta.id.key == id.key && (id.version.is_none() || id.version == meta.id.version)

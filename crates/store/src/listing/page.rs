@@ -30,7 +30,7 @@ pub(crate) trait PageParser {
 }
 
 /// Requests a page of a listing, in several attempts if necessary. `out` gets each object once, even if several
-/// attempts return it. The returned page has the objects that only its end completed.
+/// attempts return it. The returned page has the objects that became complete only at its end.
 pub(crate) async fn fetch_page<D: HttpDialect, R: PageParser>(
     exchange: &Exchange<'_, D>,
     outgoing: &Outgoing,

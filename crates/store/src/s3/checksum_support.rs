@@ -14,7 +14,7 @@ use crate::{Error, Operation, PartChecksums};
 pub(super) enum BodyChecksum {
     /// `x-amz-checksum-crc32c`.
     Crc32c,
-    /// `Content-MD5`, which is as old as S3.
+    /// `Content-MD5`, which S3 has supported from the beginning.
     Md5,
     /// The request has no checksum. Laneway compares the object's checksum after the upload.
     None,
@@ -50,8 +50,8 @@ impl ChecksumSupport {
                 chosen,
                 reads,
             },
-            // A bucket with object locks requires a checksum even then. It refuses an upload without one, and the next
-            // form is tried.
+            // Even with this setting, a bucket with object locks requires a checksum. It refuses an upload without one,
+            // and Laneway tries the next form.
             RequestChecksums::WhenRequired => Self {
                 bodies: RequestForms::new(
                     "uploads without a checksum",
@@ -106,9 +106,10 @@ impl<T: Copy> FormAttempt<'_, T> {
         self.forms.alternatives[self.at]
     }
 
-    /// Moves to the next form of the request if the error may refuse an unknown header. If the endpoint has accepted
-    /// this form before, the error has another reason. The exception is a bucket that requires a checksum, for example
-    /// because of object locks. Other buckets of the same endpoint may have accepted bodies without one.
+    /// Moves to the next form of the request if the error may mean that the endpoint refuses an unknown header. If the
+    /// endpoint has accepted this form before, the error has another reason. The exception is a bucket that requires a
+    /// checksum, for example because of object locks. Other buckets of the same endpoint may have accepted bodies
+    /// without one.
     pub(super) fn fall_back(&mut self, error: &Error) -> bool {
         let may = self.forms.settled().is_none_or(|settled| settled > self.at);
         let is_demanded = !may && demands_checksum(error);
@@ -141,14 +142,14 @@ pub(super) fn demands_checksum(error: &Error) -> bool {
     error.is_invalid() && names_one && message.contains("required")
 }
 
-/// Returns true if an error may be the refusal of an unknown header. R2 refused the checksum header with
+/// Returns true if an error may mean that the store refuses an unknown header. R2 refused the checksum header with
 /// `NotImplemented`. Backblaze B2 returns `InvalidArgument` with a message that names the header. The answer to a HEAD
 /// has no message, so the cause may also be expired credentials. The next form then fails too.
 fn refuses_header(error: &Error) -> bool {
     let about_checksums = error.message().to_ascii_lowercase().contains("checksum");
     let is_vague = error.code().is_none_or(|code| matches!(code, "InvalidArgument" | "InvalidRequest"));
     // The answer 400 to a HEAD has no body. Laneway reports it as expired credentials or, over plain HTTP, as the
-    // answer of a TLS port. So both errors may be the refusal of a header.
+    // answer of a TLS port. So both errors may mean that the store refuses a header.
     let is_of_tls = error.is_unreachable() && error.operation() == Operation::Head;
     let is_silent = (error.is_unauthenticated() || is_of_tls)
         && error.code().is_none()

@@ -21,7 +21,7 @@ const UNKNOWN: u8 = 0;
 const MD5S: u8 = 1;
 const OPAQUE: u8 = 2;
 
-/// The knowledge about the endpoint's ETags.
+/// The known facts about the endpoint's ETags.
 #[derive(Debug)]
 pub(super) struct Etags {
     meaning: AtomicU8,

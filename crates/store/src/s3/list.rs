@@ -23,8 +23,9 @@ const BUCKETS_PAGE: &str = "1000";
 /// The element of an answer that shows that its keys are percent-encoded.
 const URL_ENCODED: &[u8] = b"<EncodingType>url</EncodingType>";
 
-/// The first character of a token that Laneway makes itself, for a truncated page without one. The version of the
-/// request and the last key follow it. XML can't contain this character, so no store's token begins with it.
+/// The first character of a token that Laneway itself makes, because a truncated page has none. The version of the
+/// request and the last key follow this character. XML can't contain this character, so no store's token begins with
+/// it.
 const OWN_TOKEN: char = '\0';
 
 /// A character that sorts after all others. Appended to a common prefix, it makes a text that sorts after all keys

@@ -150,12 +150,12 @@ impl S3 {
             let request = begin_request(id, options, self.kms_key.as_deref(), PartChecksums::None);
             request.map_err(|e| exchange.unsendable(&e))
         };
-        // This request says nothing about checksums of parts, so it must not settle those forms.
+        // This request doesn't ask for checksums of parts. So its success doesn't show which checksums the endpoint
+        // accepts, and must not be recorded in `checksums.parts`.
         self.begin_as(id, &self.checksums.chosen, build).await
     }
 
-    /// Begins an upload. `forms` knows the checksums that the endpoint supports, and `build` makes the request for
-    /// them.
+    /// Begins an upload. `forms` holds the kinds of checksums to try, and `build` makes the request for one of them.
     pub(super) async fn begin_as(
         &self,
         id: &ObjectId,

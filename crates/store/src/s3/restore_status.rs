@@ -66,7 +66,7 @@ impl RestoreStatusSupport {
         !self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns true if this error may be the endpoint's refusal of the request for the status.
+    /// Returns true if this error may mean that the endpoint refuses requests for the status.
     pub(super) fn may_be_why(error: &Error) -> bool {
         error.is_unsupported() || error.is_invalid()
     }

@@ -125,7 +125,8 @@ impl S3 {
         changing: &Changing,
         checked: bool,
     ) -> Result<Multipart, Error> {
-        // Without checksums, the request must not settle the forms for parts.
+        // The success of a request without checksums doesn't show which checksums the endpoint accepts, so it must not
+        // be recorded in `checksums.parts`.
         let forms = if checked { &self.checksums.parts } else { &self.checksums.chosen };
         let exchange = Exchange::object(self, Operation::SetMeta, &changing.id);
         let build = |form| {

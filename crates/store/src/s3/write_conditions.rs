@@ -245,8 +245,8 @@ impl WriteConditions {
     }
 }
 
-/// Returns true if an error refuses conditional requests as such: a 501 `NotImplemented`, or a 400 whose message names
-/// the header.
+/// Returns true if an error means that the store doesn't support the condition: a 501 `NotImplemented`, or a 400 whose
+/// message names the header.
 fn refuses_conditions(error: &Error) -> bool {
     let message = error.message().to_ascii_lowercase();
     let names_it = ["if-none-match", "if-match", "precondition", "conditional"];

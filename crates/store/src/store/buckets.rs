@@ -64,7 +64,7 @@ impl Store {
     /// the previous page.
     ///
     /// # Errors
-    /// `Permission`, because the request needs a separate permission.
+    /// `Permission` if the caller lacks the separate permission that this request needs.
     pub async fn folders(
         &self,
         bucket: &str,

@@ -79,8 +79,8 @@ impl Store {
     /// doesn't list the parts. S3 lists parts only if they have checksums.
     ///
     /// # Errors
-    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; `Permission`, because the request
-    /// needs a separate permission.
+    /// `NotFound`; `Precondition` if the object is no longer in the state `version`; `Permission` if the caller lacks
+    /// the separate permission that this request needs.
     pub async fn part_lens(
         &self,
         id: &ObjectId,
@@ -110,7 +110,7 @@ impl Store {
     /// Returns the permissions that an object's access control list grants.
     ///
     /// # Errors
-    /// `NotFound`; `Permission`, because the request needs a separate permission.
+    /// `NotFound`; `Permission` if the caller lacks the separate permission that this request needs.
     pub async fn access_list(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
         self.dialect.access_list(id).await
     }
@@ -155,8 +155,8 @@ impl Store {
         self.plain_get(&Get { version, size: Some(meta.size), ..get }).await
     }
 
-    /// Handles a range of an empty object. Stores refuse it, because there is no byte 0, but the caller means the whole
-    /// object.
+    /// Handles a range of an empty object. Stores refuse such a range, because there is no byte 0, but the caller means
+    /// the whole object.
     async fn empty(&self, get: Get<'_>, refused: Error) -> Result<Got, Error> {
         let whole = Get { range: None, sink: None, ..get.clone() };
         let meta = self.head(get.id, get.version).await?;

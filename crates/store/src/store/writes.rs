@@ -76,8 +76,8 @@ impl Store {
 
     /// Moves an object to another name by one request, with all its metadata. `source` describes the object, which is
     /// moved only in this state. `condition` applies to the destination. If the answer is lost, Laneway looks at both
-    /// names. Returns `None` if a copy and a removal must do it: the store lacks this request or refuses it, or the
-    /// names are in different buckets.
+    /// names. Returns `None` if the caller must copy the object and remove the source instead: the store lacks this
+    /// request or refuses it, or the names are in different buckets.
     ///
     /// # Errors
     /// `NotFound`; `Precondition` if the destination doesn't meet `condition`, or `AlreadyExists` for
@@ -143,7 +143,7 @@ impl Store {
     /// the store keeps checksums for the upload. Not every store can copy parts into an upload with checksums.
     ///
     /// # Errors
-    /// `Unsupported` on GCS, or if the store has no such upload.
+    /// `Unsupported` on GCS, or if the store can't change an object by an upload.
     pub async fn begin_change(&self, changing: &Changing, checked: bool) -> Result<Multipart, Error> {
         self.dialect.begin_change(changing, checked).await
     }

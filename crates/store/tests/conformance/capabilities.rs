@@ -82,7 +82,7 @@ const PLAIN: &[Capability] = &[
 const SERVERS: [Server; 14] = [
     Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "embedded", dialect: Provider::S3, lacks: &[] },
-    // The embedded server with the habits of other services, which have only a part of each dialect.
+    // The embedded server with the habits of other services, which support only a part of each dialect.
     Server { name: "like gcs", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "like s3", dialect: Provider::S3, lacks: &[] },
     Server { name: "like r2", dialect: Provider::S3, lacks: &[ConditionalCopy, ConditionalDelete] },

@@ -1,4 +1,4 @@
-//! Keys are bytes of the store, kept exactly.
+//! Promises about keys: the store keeps their bytes exactly.
 
 use laneway_store::{Condition, Deletion, List, PutOptions};
 

@@ -70,7 +70,7 @@ pub(crate) async fn the_parts_that_are_there_are_listed(world: World) {
     assert!(error.is_not_found(), "{error}");
 }
 
-/// More parts than one answer holds.
+/// Lists more parts than one answer can contain.
 pub(crate) async fn a_thousand_and_one_parts_are_listed(world: World) {
     let upload = begin(&world, &PutOptions::default()).await;
     for numbers in (1..=1001).collect::<Vec<u32>>().chunks(100) {

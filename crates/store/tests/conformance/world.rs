@@ -68,7 +68,7 @@ where
     });
 }
 
-/// The tests of a place share servers and lanes, as the requests of a program do.
+/// Returns the world of a place. All its tests share one server and its lanes, as the requests of a program do.
 fn shared(place: Place) -> World {
     type Worlds = Mutex<Vec<(World, Option<Arc<Endpoint>>)>>;
     static WORLDS: Worlds = Mutex::new(Vec::new());

@@ -40,7 +40,7 @@ pub(crate) async fn what_describes_an_object_is_kept(world: World) {
     let head = world.store.head(&world.id("object"), None).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(head.metadata.as_ref(), Some(&options.metadata));
     let got = world.get("object").await.meta;
-    // An answer that leaves the metadata out doesn't mean that there is none.
+    // If an answer leaves the metadata out, the object may still have some.
     let of_answer = world.store.capabilities().get_tells_metadata.then_some(options.metadata);
     assert_eq!(got.metadata, of_answer);
     for meta in [head, got] {
@@ -54,7 +54,7 @@ pub(crate) async fn cache_control_is_kept(world: World) {
     world.try_put("object", b"bytes", &options).await.unwrap_or_else(|e| panic!("{e}"));
     let head = world.store.head(&world.id("object"), None).await.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(head.cache_control, options.cache_control);
-    // The header that GCS sends with the bytes tells how to cache the answer.
+    // The `Cache-Control` that GCS sends with the bytes describes the answer and not the object.
     let of_answer = world.store.capabilities().get_tells_metadata.then_some(options.cache_control).flatten();
     assert_eq!(world.get("object").await.meta.cache_control, of_answer);
 }

@@ -91,7 +91,7 @@ fn a_copy_at_r2_takes_its_destinations_condition_by_r2s_headers() {
         };
         assert!(store.keeps(Operation::Copy, &Condition::Absent));
         let (copied, requests) = copy(Condition::Absent).await;
-        // The copy and the HEAD for its size. No HEAD for the destination comes first.
+        // Laneway sends the copy and then a HEAD for its size. It sends no HEAD for the destination before the copy.
         assert_eq!(requests, 2);
         let state = |meta: Result<ObjectMeta, Error>| {
             Condition::Matches(meta.unwrap_or_else(|e| panic!("{e}")).version.expect("an ETag"))
@@ -152,7 +152,7 @@ fn an_unknown_service_is_probed_by_its_first_conditional_put() {
             assert!(!kept() && count() > 0, "nothing is proven yet");
             let made = write(store, &id("a"), b"ours", Condition::Absent).await;
             let made = made.unwrap_or_else(|e| panic!("{e}"));
-            // A look, the put, the probe; and a look after it if the service ignored the condition.
+            // Laneway sends a HEAD, the put and the probe. If the service ignored the condition, another HEAD follows.
             assert_eq!((kept(), count()), (is_kept, if is_kept { 3 } else { 4 }));
             assert_eq!(made.version, store.head(&id("a"), None).await.expect("it is there").version);
             count();

@@ -92,7 +92,7 @@ fn buckets_are_listed_in_pages_where_the_store_has_them() {
         let bucket = format!("<Buckets><Bucket><Name>{name}</Name></Bucket></Buckets>");
         answer(200, &[], format!("<ListAllMyBucketsResult>{bucket}{rest}</ListAllMyBucketsResult>"))
     };
-    // A store that refuses the parameter is asked without it.
+    // If a store refuses the parameter `max-buckets`, Laneway repeats the request without it.
     let (_server, store) = scripted(
         move |asked| match asked {
             asked if asked.target.contains("continuation-token=t") => page("b", ""),
@@ -209,7 +209,7 @@ fn a_bucket_in_an_opt_in_region_is_asked_for_once_and_remembered() {
         let (one, two) = futures_util::future::join(put(&store, &id), put(&store, &other)).await;
         one.and(two).unwrap_or_else(|e| panic!("{e}"));
         let requests = store.lanes().counters().requests;
-        // Each request was refused at most once, and one asked for the bucket's region.
+        // Each request was refused at most once, and one other request asked for the bucket's region.
         assert!((4..=5).contains(&requests), "{requests}");
         store.head(&id, None).await.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(store.lanes().counters().requests, requests + 1);
@@ -308,7 +308,8 @@ async fn content(store: &Store, id: &ObjectId) -> Vec<u8> {
     store.get(Get::new(id)).await.unwrap_or_else(|e| panic!("{e}")).body.to_vec()
 }
 
-/// A quiet answer names only the objects that were not deleted. An error with an unknown key may be about any of them.
+/// In quiet mode, an answer names only the objects that were not deleted. If an error names an unknown key, it may
+/// concern any object of the request.
 #[test]
 fn a_batchs_error_that_names_no_key_of_it_deletes_each_by_itself() {
     let server = Scripted::serve(|asked: &Asked| match (asked.method.as_str(), asked.target.as_str()) {
@@ -333,7 +334,8 @@ fn a_batchs_error_that_names_no_key_of_it_deletes_each_by_itself() {
     assert_eq!(server.asked().len(), 3);
 }
 
-/// A completion whose answer is a 200 without a document is done, as the object shows.
+/// If the answer to a completion is a 200 without a document, Laneway reads the object to find out if the upload was
+/// completed.
 #[test]
 fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
     for (crc32c, is_ours) in [("4waSgw==", true), ("AAAAAA==", false)] {
@@ -362,7 +364,8 @@ fn the_unreadable_answer_to_a_completion_is_settled_by_the_object() {
     }
 }
 
-/// A single answer from a proxy, or a damaged one, begins no upload. It counts like a lost answer.
+/// A single answer that comes from a proxy or is damaged doesn't show that an upload has begun. Laneway treats it like
+/// a lost answer.
 #[test]
 fn an_unreadable_answer_to_the_beginning_of_an_upload_is_asked_for_again() {
     const BEGUN: &str =
@@ -556,7 +559,7 @@ async fn a_description_is_not_changed_over_another_writers_object() {
     }
 }
 
-/// A store that accepts a header but doesn't keep it is told apart from another writer by the new object's ETag.
+/// The new object's ETag shows if the store has dropped a header, or if another writer has replaced the object.
 #[test]
 fn a_store_that_passes_over_a_description_is_not_taken_for_another_writer() {
     for (etag, is_ours) in [("ours-2", true), ("theirs-2", false)] {

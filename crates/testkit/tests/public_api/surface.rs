@@ -342,7 +342,7 @@ fn arguments(value: &Value) -> String {
     }
 }
 
-/// Returns the only key of an object, and its value. rustdoc writes the variants of an enum so.
+/// Returns the only key of an object, and its value. rustdoc writes the variants of an enum in this form.
 fn only(value: &Value) -> Option<(&str, &Value)> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     object.iter().next().map(|(key, of)| (key.as_str(), of))

@@ -1,7 +1,7 @@
-"""Stands for the package obstore in its own tests: the names are Laneway's.
+"""Takes the place of the package obstore in obstore's own tests. Its names come from Laneway.
 
-The modules that obstore builds in Python on top of its stores (`obstore.fsspec`, `obstore.auth`) are obstore's own, from
-the checkout in the variable LANEWAY_OBSTORE.
+obstore's own Python modules (`obstore.fsspec`, `obstore.auth`), which use its stores, come from the checkout that the
+variable LANEWAY_OBSTORE names.
 """
 
 import os

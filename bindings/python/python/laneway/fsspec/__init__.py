@@ -21,7 +21,7 @@ PROTOCOLS: dict[str, type[LanewayFileSystem]] = {
 
 
 def register(protocols: str | Iterable[str] = tuple(PROTOCOLS)) -> None:
-    """From now on, makes fsspec open URLs of these protocols with Laneway in this process."""
+    """Makes fsspec open URLs of these protocols with Laneway, from now on and in this process."""
     for protocol in [protocols] if isinstance(protocols, str) else protocols:
         if protocol not in PROTOCOLS:
             raise ValueError(f"unknown protocol {protocol!r}: use one of {', '.join(PROTOCOLS)}")

@@ -53,8 +53,8 @@ class Ahead:
         self._bytes = 0
 
     def _look(self) -> None:
-        """Looks for the file's layout, once: among the remembered layouts, and in its last bytes, which are read
-        already.
+        """Looks once for the file's layout: among the remembered layouts, and in the file's last bytes, which have
+        been read already.
         """
         self._is_new = False
         layout = self._folders.layout(self._name)

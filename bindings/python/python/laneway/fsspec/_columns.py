@@ -14,11 +14,11 @@ from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-# A Parquet file ends with its footer, the footer's length in four bytes, and these bytes.
+# The end of a Parquet file has three parts: the footer, the footer's length in four bytes, and these bytes.
 MAGIC = b"PAR1"
 TAIL = 8
 # The number of bytes to read ahead is `WINDOW_GUESSED` until a second row group is read. It is then `WINDOW_FIRST`, and
-# grows up to `WINDOW_MAX`. If the program doesn't need the bytes, they cost time and memory for nothing.
+# grows up to `WINDOW_MAX`. Bytes that the program doesn't need cost time and memory.
 WINDOW_GUESSED = 8 << 20
 WINDOW_FIRST = 16 << 20
 WINDOW_MAX = 32 << 20
@@ -46,7 +46,7 @@ class Layout:
         self.groups = min(metadata.num_row_groups, GROUPS_MAX)
         self.columns = metadata.num_columns
         self._starts = [self.chunk(group, 0).start for group in range(self.groups)] if self.columns else []
-        # Maps the row groups that were used last to their columns, by the columns' first bytes.
+        # Maps each of the row groups that were used last to its columns, which are found by their first bytes.
         self._places: OrderedDict[Hashable, dict[int, int]] = OrderedDict()
 
     @staticmethod
@@ -77,7 +77,7 @@ class Layout:
         return self._names[column]
 
     def named(self, names: frozenset[str]) -> set[int]:
-        """Returns the numbers of the columns with these names."""
+        """Returns the indices of the columns with these names."""
         return {column for column, name in enumerate(self._names) if name in names} if names else set()
 
     @cached_property
@@ -118,7 +118,7 @@ def folder_of(path: str) -> str:
 class Folders:
     """Remembers facts about files that were read, for later reads of these files and of others in the same folder.
 
-    For each folder, this class remembers the columns that were read of the last file. It also remembers the layouts
+    For each folder, this class remembers the columns that were read from the last file. It also remembers the layouts
     of files, because pyarrow opens a file twice but reads its footer only once.
     """
 
@@ -126,7 +126,7 @@ class Folders:
         self._columns: OrderedDict[str, frozenset[str]] = OrderedDict()
         self._layouts: OrderedDict[Hashable, Layout] = OrderedDict()
         self._doubted: str | None = None
-        # For a folder: whether only a single row group of the last file was read.
+        # For each folder: true if only a single row group of the last file was read.
         self._selective: OrderedDict[str, bool] = OrderedDict()
 
     def columns(self, folder: str) -> frozenset[str]:
@@ -137,11 +137,11 @@ class Folders:
         self._doubted = folder
 
     def certain(self, folder: str) -> frozenset[str]:
-        """Returns the columns that are read of a folder's files at the moment, or none if that is unknown."""
+        """Returns the columns that the program currently reads from a folder's files, or none if they are unknown."""
         return frozenset() if folder == self._doubted else self.columns(folder)
 
     def remember(self, folder: str, columns: frozenset[str], is_all: bool) -> None:
-        """Records which columns were read of a file. If `is_all` is false, the file is still being read and more may
+        """Records which columns were read from a file. If `is_all` is false, the file is still being read and more may
         follow. Other files of the folder may be read at the same time.
         """
         if folder == self._doubted:
@@ -150,7 +150,7 @@ class Folders:
             _remember(self._columns, folder, columns, FOLDERS_MAX)
 
     def reads_all(self, folder: str) -> bool:
-        """Returns whether to expect that all row groups of a file are read. The last file of the folder decides."""
+        """Returns whether the program probably reads all row groups of a file, as it did with the last file."""
         return not self._selective.get(folder, False)
 
     def remember_groups(self, folder: str, read: int, of: int) -> None:
@@ -173,8 +173,8 @@ def _remember(known: OrderedDict[Any, Any], name: Hashable, value: Any, most: in
 
 
 class Columns:
-    """Decides which columns of one file to fetch. `known` are the columns that were read of the previous file, and
-    `names` are those that were read of this one.
+    """Decides which columns of one file to fetch. `known` are the columns that were read from the previous file, and
+    `names` are those that were read from this one.
 
     Threads may read a file's row groups in any order. So this class remembers each column of each row group that was
     fetched, and fetches it only once. If fetched columns aren't read, it fetches less ahead.
@@ -192,12 +192,12 @@ class Columns:
         self._waiting: dict[tuple[int, int], int] = {}
         self._waiting_bytes = 0
         self._window = WINDOW_FIRST
-        # The first row group of which nothing was fetched yet.
+        # The first row group from which nothing has been fetched yet.
         self._next = 0
 
     def begin(self, known: frozenset[str], room: int) -> list[list[Range]]:
-        """Returns the columns to fetch before the file is read. These are the columns that were read of earlier files,
-        in the row groups that fit into `room` bytes.
+        """Returns the columns to fetch before the file is read. These are the columns that were read from earlier
+        files, in the row groups that fit into `room` bytes.
         """
         if not self._reads_all and self._layout.groups > 1:
             return []
@@ -229,7 +229,7 @@ class Columns:
             window = self._window if len(self._groups) > 1 else WINDOW_GUESSED
             first = min(self._groups)
             if group > self._next + TOGETHER or self._next == 0:
-                # The program skipped row groups, or Laneway predicts its next row groups for the first time.
+                # Begin a new prediction: this is the first one for this file, or the program skipped row groups.
                 self._next = group if self._next else first
                 self._waiting.clear()
                 self._waiting_bytes = 0

@@ -156,7 +156,7 @@ class Reader(io.BufferedIOBase):
             if content:
                 self._is_early = False
             else:
-                # A read without bytes shows where the file ends, and so its size.
+                # A read that returns no bytes shows the program where the file ends, and thus the file's size.
                 self._is_size_told = True
             return content
 
@@ -289,8 +289,8 @@ class Writer(io.BufferedIOBase):
         self.close()
 
     def __del__(self) -> None:
-        # fsspec's compressing files don't close the file that they write to. They rely on the garbage collector to do
-        # it.
+        # fsspec's compressing files don't close the file that they write to. They leave this to the garbage
+        # collector.
         if hasattr(self, "_file"):
             self.close()
 

@@ -37,7 +37,7 @@ class LanewayFileSystem(Listing):
     """A filesystem of objects, whose top-level folders are buckets. Its options are the keyword arguments of stores.
 
     Directories exist as prefixes of objects. An empty directory that a program makes exists only in this filesystem
-    object, which remembers it until it is removed. Listings are cached, as in fsspec's other filesystems. Opening a
+    object, until the program removes it. Listings are cached, as in fsspec's other filesystems. Opening a
     file doesn't use the cache.
     """
 
@@ -221,14 +221,15 @@ class LanewayFileSystem(Listing):
         try:
             await self._job(local, f"{self._scheme}://{path}/", callback, **kwargs)
         finally:
-            # Do this even if the job fails, because it has then uploaded all files but the failed ones.
+            # Do this even if the job fails, because a failed job has still uploaded all other files.
             folders = await asyncio.to_thread(lambda: [folder for folder, _, _ in os.walk(local)])
             for folder in folders:
                 self._made.add(f"{path}/{os.path.relpath(folder, local)}".removesuffix("/."))
             self.invalidate_cache(path)
 
     async def _job(self, source: str, destination: str, callback: Any, **wishes: Any) -> None:
-        """Runs a job that copies everything below a directory into another one. The callback receives numbers of files.
+        """Runs a job that copies everything below a directory into another directory. The callback receives the numbers
+        of files that were found and copied.
         """
 
         def report(progress: Progress) -> None:

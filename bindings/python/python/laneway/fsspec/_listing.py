@@ -17,8 +17,8 @@ from laneway.fsspec._openings import Openings
 
 class Listing(Base):
     def __init__(self, **options: Any) -> None:
-        # Directories that were made and may be empty. Stores have no empty directories, so they exist only in this
-        # object until they are removed.
+        # Directories that the program made. They may be empty. Stores have no empty directories, so they exist only
+        # in this object until they are removed.
         self._made: set[str] = set()
         super().__init__(**options)
         self.openings = Openings(self.dircache.get, self._object)
@@ -31,7 +31,7 @@ class Listing(Base):
             return
         if await self._exists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        raise NotImplementedError(f"{path}: this filesystem makes no buckets; use the provider's own tools")
+        raise NotImplementedError(f"{path}: this filesystem can't create buckets; use the provider's own tools")
 
     async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
         self._check_writable(path)
@@ -53,7 +53,7 @@ class Listing(Base):
         if below and below != [marker]:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
         if not key:
-            raise NotImplementedError(f"{path}: this filesystem removes no buckets; use the provider's own tools")
+            raise NotImplementedError(f"{path}: this filesystem can't remove buckets; use the provider's own tools")
         if below:
             await store.delete_async(marker)
         self.invalidate_cache(path)

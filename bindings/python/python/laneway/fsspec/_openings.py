@@ -82,13 +82,13 @@ class Openings:
         self._process, self._lock = os.getpid(), threading.RLock()
         self._order = Order(lambda name: following(self._listed, name))
         self._coming: dict[str, _Coming] = {}
-        # Files that were written recently. The files wait in this list until a thread has the lock. The garbage
-        # collector may close a file, and so write it, on a thread that holds any lock.
+        # Files that were written recently. They wait in this list until a thread has the lock. The garbage collector
+        # may close a file on a thread that already holds a lock, and closing writes the file.
         self._written: deque[str] = deque()
         self._timer: Timer | None = None
 
     def open(self, path: str) -> Opened:
-        """Returns a file. Opens it, unless it was opened ahead, and starts to open the next ones."""
+        """Returns an open file, which may have been opened ahead. Starts to open the next ones."""
         if self._process != os.getpid():
             # In a forked child, files that the parent was opening never complete.
             self._begin_anew()
@@ -145,7 +145,7 @@ class Openings:
         try:
             timer.start()
         except RuntimeError:
-            # No thread can start while the process ends. The files are then closed with the process.
+            # While the process ends, no thread can start. The end of the process closes the files.
             return
         self._timer = timer
 
@@ -171,8 +171,8 @@ class Openings:
         """
         for one in _ALL.valuerefs():
             openings = one()
-            # `_order` adds a file before the request that opens it is sent. So if it has no file now, all later
-            # requests see the new content.
+            # `_order` adds a file before Laneway sends the request that opens it. So if `_order` has no file now, all
+            # later requests see the new content.
             if openings is not None and openings._process == os.getpid() and openings._order.is_any_begun:
                 openings._written.append(name)
 

@@ -35,7 +35,7 @@ _CONFIG = {
     "use_fips_endpoint": "fips",
     "use_accelerate_endpoint": "accelerate",
 }
-# Ignored options. They set sizes, times and numbers that the engine chooses itself, or caches that it doesn't have.
+# Ignored options. They set sizes, times and counts that the engine chooses itself, or caches that Laneway doesn't have.
 _CONFIG_IGNORED = ("connect_timeout", "max_pool_connections", "payload_signing_enabled", "retries", "tcp_keepalive")
 _S3FS_IGNORED = ("cache_regions", "default_cache_type", "default_fill_cache", "fixed_upload_size", "max_concurrency")
 _GCSFS = {"endpoint_url": "base_url", "block_size": "default_block_size", "cache_timeout": "listings_expiry_time"}

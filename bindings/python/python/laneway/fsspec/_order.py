@@ -2,7 +2,7 @@
 of the listing.
 
 With a filesystem that is written in Python, pyarrow opens the files of a dataset one after the other, and waits for
-each. This module only decides, without files and clocks. `_openings.py` opens the files.
+each. This module only makes the decisions, and uses no files or clocks. `_openings.py` opens the files.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 
 # A file that was opened ahead is used only within this time, because another client may have written it since.
 AGE_MAX_S = 5.0
-# The initial and the maximum number of files that are opened ahead. Even if opening a file takes 20 ms, a program that
-# reads footers one after another can't use more than sixteen.
+# The initial and the maximum number of files that are opened ahead. Sixteen are enough for a program that reads footers
+# one after another, even if it takes 20 ms to open a file.
 AHEAD_FIRST, AHEAD_MAX = 2, 16
-# The maximum number of entries of a listing that are searched for the next files.
+# The search for the next files looks at no more entries of a listing than this.
 LOOK_MAX = 100
 
 Listing = list[dict[str, Any]]
 
 
 class Asked(NamedTuple):
-    """The decision when the program opens a file. `is_ahead` tells whether to use the file that was opened ahead, and
-    `is_next` whether the file follows the previous one. `begin` and `drop` are the files to start to open, and those to
-    drop.
+    """The decision that is made when the program opens a file. `is_ahead` is true if the file that was opened ahead is
+    used, and `is_next` is true if the file follows the previous one. `begin` are the next files to open ahead, and
+    `drop` are files to close.
     """
 
     is_ahead: bool
@@ -42,7 +42,7 @@ class Order:
         self._following = following
         self._last, self._last_at_s = "", 0.0
         self._width = AHEAD_FIRST
-        # The files that are opened ahead, with the time when that started.
+        # The files that are opened ahead, each with the time when this began.
         self._begun: dict[str, float] = {}
 
     def asked(self, name: str, now_s: float) -> Asked:

@@ -54,7 +54,7 @@ struct Scale {
     deletes: usize,
     keys: usize,
     ranges: usize,
-    /// True if installed programs are measured too. Starting them alone takes seconds.
+    /// True if installed programs are measured too. Even starting these programs takes seconds.
     programs: bool,
 }
 

@@ -106,7 +106,7 @@ impl CommitBench {
     }
 }
 
-/// Upload many small files with Laneway and by five other methods
+/// Upload many small files with Laneway and with five other methods
 ///
 /// The first method sends resumable uploads with each request on a new connection, as Google's Ruby gem does. The other methods send one
 /// request per file. Two of these upload one file after another: on a new connection for each file, or on a single kept-alive connection.

@@ -36,7 +36,7 @@ pub(super) struct StoreOptions {
     #[arg(long, value_name = "TIME", value_parser = laneway_quantity::parse_duration,
           conflicts_with_all = ["target", "endpoint"])]
     rtt: Option<Duration>,
-    /// Imitate this rate in each direction of all connections together, such as 100MB/s [default: 1Gbit/s]
+    /// Limit all connections together to this rate in each direction, such as 100MB/s [default: 1Gbit/s]
     #[arg(long, value_name = "RATE", value_parser = laneway_quantity::parse_rate,
           conflicts_with_all = ["target", "endpoint"])]
     bandwidth: Option<u64>,

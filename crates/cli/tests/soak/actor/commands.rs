@@ -28,11 +28,11 @@ impl Actor<'_> {
         outcome.map(drop).into()
     }
 
-    /// Runs several commands concurrently. Each must have the same effect as alone.
+    /// Runs several commands concurrently. Each must have the same effect as if it ran alone.
     pub(super) fn run(&mut self, what: &str) -> Outcome {
         let [put, removed, described, moved] = [PUT, REMOVED, DESCRIBED, MOVED].map(|name| self.named(name));
         let turn = self.random.below(COPIED.len());
-        // One run copies to this key, another run moves it.
+        // In each run, one of these keys is the destination of a copy, and the other is the source of a move.
         let [copied, source] = [turn, 1 - turn].map(|turn| self.named(COPIED[turn]));
         let mut commands = vec![self.put_of(&put)];
         commands.push(match self.is_there(&removed) {
@@ -113,7 +113,7 @@ impl Actor<'_> {
     }
 }
 
-/// Names in trees. Some siblings of folders sort before the folder's content, some behind it.
+/// Names in trees. Some siblings of a folder sort before the folder's content, and others after it.
 const TREE: [&str; 9] = ["a-b", "a/b", "a/c/d", "a0", "b/x/y", "b/z", "c", "é/ü", "z"];
 
 impl Actor<'_> {
@@ -193,7 +193,7 @@ impl Actor<'_> {
         Outcome::Done
     }
 
-    /// Returns the content that a file was given.
+    /// Returns the recorded content that has these bytes.
     pub(super) fn model_of(&self, key: &str, bytes: &[u8]) -> Content {
         // The sizes of recent contents are unique.
         let made = (1..=self.made).rev().take(SMALL_SIZES);

@@ -10,7 +10,7 @@ pub(crate) enum CongestionControl {
     Rate,
 }
 
-/// The content of an acknowledgement that congestion control uses.
+/// The facts about an acknowledgement that congestion control uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckSample {
     pub(crate) now: Nanos,
@@ -170,7 +170,8 @@ impl Bbr {
             Phase::Steady => Self::CYCLE[self.eighth],
             Phase::Looking(_) => 1.0,
         };
-        // The pace is a hundredth below the rate, so that queues become shorter. In startup it isn't below the rate of the initial window.
+        // The pace is a hundredth below the rate, so that queues become shorter. In startup, the pace is at least the rate of the initial
+        // window.
         match self.phase {
             Phase::Startup => gain * self.rate().max(first),
             _ => gain * self.rate() * 0.99,

@@ -9,7 +9,7 @@ use crate::simulator::network::{MSS, Nanos};
 /// The first receive window: half of the 128 KiB of `tcp_rmem`.
 const WINDOW_FIRST: u64 = 64 << 10;
 
-/// The initial value for the bytes per round trip, which is the sender's initial window.
+/// The assumed bytes of the first round trip: the sender's initial window.
 const MEASURED_FIRST: u64 = 10 * MSS;
 
 /// The first acknowledgements, up to this number, are sent without delay. Later ones wait for a second segment.

@@ -15,7 +15,8 @@ const TIMEOUT_MIN: Nanos = 200_000_000;
 /// The timeout before a round trip is known.
 const TIMEOUT_FIRST: Nanos = 1_000_000_000;
 
-/// The bounds of the number of segments in a burst. Within these bounds, a burst has the segments of one millisecond.
+/// The minimum and maximum number of segments in a burst. Within these bounds, a burst has as many segments as the sender sends in one
+/// millisecond.
 const BURST_MIN: u64 = 2;
 const BURST_MAX: u64 = 44;
 
@@ -33,7 +34,7 @@ pub(super) struct UnackedBurst {
 
 #[derive(Debug)]
 pub(super) struct Sender {
-    /// The number of bytes that were written to the connection, sent for the first time, and acknowledged without a gap. `delivered`
+    /// Counts of bytes: those written to the connection, those sent at least once, and those acknowledged without a gap. `delivered` also
     /// includes bytes that were acknowledged after a gap.
     pub(super) written: u64,
     sent: u64,
@@ -179,7 +180,8 @@ impl Sender {
         self.arm(burst.at);
     }
 
-    /// Processes an acknowledgement. Returns how many bytes it acknowledges for the first time, with or without a gap before them.
+    /// Processes an acknowledgement. Returns how many bytes the acknowledgement covers for the first time, with or without a gap before
+    /// them.
     pub(super) fn acked(&mut self, now: Nanos, ack: &Ack) -> u64 {
         let new = ack.received.saturating_sub(self.acknowledged);
         self.acknowledged += new;
@@ -280,7 +282,7 @@ impl Sender {
         let segments: u64 = self.outstanding.iter().map(UnackedBurst::segments).take(2).sum();
         self.deadline = match (segments, self.timeouts) {
             (0, _) => None,
-            // The first timeout is short. After it, the sender only sends a probe, whose acknowledgement shows what is missing.
+            // The first timeout is short. When it ends, the sender only sends a probe, whose acknowledgement shows which bytes are missing.
             (1, 0) => Some(now + (2.0 * smooth) as Nanos + TIMEOUT_MIN),
             (_, 0) => Some(now + (2.0 * smooth) as Nanos + 2_000_000),
             (_, timeouts) => Some(now + (self.timeout() << (timeouts - 1).min(6))),
@@ -419,7 +421,7 @@ impl TcpFlow {
         self.bodies.iter().find(|(other, _)| *other == attempt).map_or(0, |(_, left)| *left)
     }
 
-    /// Shortens a body by `bytes` if its unwritten rest is longer than that. Returns true if it did.
+    /// Shortens a body by `bytes` if its unwritten rest is longer than that. Returns whether it has shortened the body.
     pub(super) fn cut(&mut self, attempt: AttemptId, bytes: u64) -> bool {
         let body = self.bodies.iter_mut().find(|(other, left)| *other == attempt && *left > bytes);
         if let Some((_, left)) = body {
@@ -433,7 +435,7 @@ impl TcpFlow {
         self.bodies.len()
     }
 
-    /// Writes at most `most` bytes to the connection, a chunk of each body in turn. Returns how many it wrote.
+    /// Writes at most `most` bytes to the connection, a chunk of each body in turn. Returns the number of written bytes.
     pub(super) fn write(&mut self, mut most: u64) -> u64 {
         let before = self.sender.written;
         while most > 0

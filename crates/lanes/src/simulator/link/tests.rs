@@ -26,7 +26,10 @@ fn alone(wire: Bottleneck, rtt_ms: u64, bytes: u64) -> [f64; 2] {
         let server = Server { stream_rate: f64::INFINITY, control, ..Server::new(rtt_ms, Protocol::H1) };
         let mut network = Network::new(&[Wire::both(wire)], &[server], 7);
         let seconds = takes(&mut network, 0, bytes);
-        println!("{wire:?} {rtt_ms} ms {control:?}: {} lost of {}", network.down.lost, network.down.sent);
+        println!(
+            "{wire:?} {rtt_ms} ms {control:?}: {} of {} bytes are lost",
+            network.down.lost, network.down.sent
+        );
         seconds
     })
 }
@@ -50,7 +53,10 @@ fn a_long_body_fills_the_link() {
     for (mbit, queue, rtt) in [(1000, 1024, 2), (1000, 1024, 20), (200, 2048, 100), (100, 256, 20)] {
         for seconds in alone(Bottleneck::of(mbit, queue, 0.0), rtt, 256 * MIB) {
             let floor = (256 * MIB) as f64 / (mbit as f64 * 125e3);
-            assert!((1.0..1.3).contains(&(seconds / floor)), "{mbit} Mbit/s, {rtt} ms: {seconds} of {floor}");
+            assert!(
+                (1.0..1.3).contains(&(seconds / floor)),
+                "{mbit} Mbit/s, {rtt} ms: took {seconds} s, best {floor} s"
+            );
         }
     }
 }
@@ -120,7 +126,8 @@ fn a_receiver_that_takes_less_than_the_path_holds_sets_the_pace() {
     let server = |window_max| Server { window_max, ..Server::new(100, Protocol::H1) };
     let wire = Wire::both(Bottleneck::of(10_000, 16 << 10, 0.0));
     let seconds = |window_max| takes(&mut network(wire, server(window_max)), 0, 256 * MIB);
-    // 85 windows of 3 MiB (or 16 windows of 16 MiB) take a round trip each. The rounds of slow start come in addition.
+    // The body consists of 85 windows of 3 MiB (or 16 windows of 16 MiB), and each window takes a round trip. Slow
+    // start takes further round trips.
     let (small, large) = (seconds(3 << 20), seconds(16 << 20));
     assert!((8.5..10.5).contains(&small), "{small}");
     assert!((1.6..4.0).contains(&large), "{large}");

@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// Makes the server send the answer. If the answer to an opener is large, the server sends only the part that the opener takes.
+    /// Makes the server send the answer. If the answer to an opener is large, the server sends only the bytes that the opener itself takes.
     pub(crate) fn send_answer(&mut self, attempt: AttemptId, lane: LaneId) {
         let SimulatedRequest { want, role, .. } = self.requests[attempt.0 as usize];
         let role = match self.is_large_opener(&want) && self.is_exclusive(lane) {
@@ -349,7 +349,7 @@ impl World {
         }
     }
 
-    /// Handles a request that found its connection closed. It is sent again, which doesn't count as an attempt.
+    /// Handles a request that found its connection closed. The request is sent again, and this doesn't count as another attempt.
     pub(crate) fn found_stale(&mut self, attempt: AttemptId, lane: LaneId) {
         self.connections.remove(&lane);
         self.forget_flows(lane);
@@ -361,7 +361,7 @@ impl World {
         self.submitted(attempt);
     }
 
-    /// Resets a connection, which ends all attempts on it.
+    /// Resets a connection, and ends all attempts on it.
     pub(crate) fn reset(&mut self, lane: LaneId) {
         let Some(connection) = self.connections.remove(&lane) else { return };
         for attempt in connection.riding.into_iter().chain(connection.waiting) {

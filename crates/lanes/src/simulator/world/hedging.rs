@@ -37,7 +37,7 @@ impl World {
         self.sent += 1;
         let (now, request) = (self.instant(), &self.requests[attempt.0 as usize]);
         let (want, role) = (request.want, request.role);
-        // Uploads and openers aren't hedged, and neither are hedges.
+        // Uploads, openers and hedges aren't hedged.
         let may_be_hedged = want.up == 0 && want.known && !self.hedging.firsts.contains_key(&attempt);
         if let Some(watch) = self.hedging.watch.as_mut().filter(|_| may_be_hedged) {
             let tracker = Arc::new(Tracker::new(now, Alike(0)));
@@ -52,7 +52,8 @@ impl World {
         }
     }
 
-    /// Records the progress of a body of which `left` bytes haven't come yet, as if it had moved without a silence.
+    /// Records the progress of a body, of which `left` bytes are missing. Records it as if the body had moved without a
+    /// silence.
     fn flowed(&self, attempt: AttemptId, left: u64) {
         let total = self.requests[attempt.0 as usize].want.down;
         self.track(attempt, |tracker, now| {
@@ -102,7 +103,7 @@ impl World {
         }
     }
 
-    /// Submits a request to the dispatcher, which may be a hedge.
+    /// Submits a request, which may be a hedge, to the dispatcher.
     pub(crate) fn submitted(&mut self, attempt: AttemptId) {
         let want = self.request(attempt).want;
         let (origin, size) = (OriginId(want.origin), want.size());

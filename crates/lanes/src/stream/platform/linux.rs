@@ -59,7 +59,8 @@ pub(in crate::stream) fn low_water(tcp: &TcpStream, bytes: u32) {
 /// If the kernel can't unlock the buffer later (before 5.14), or allows only a much smaller one (`net.core.wmem_max`), this sets no limit.
 pub(in crate::stream) fn send_buffer(tcp: &TcpStream, locks: &mut BufferLocks, bytes: u32) {
     let is_set = bytes > 0 && locks.set(tcp, SOCK_SNDBUF_LOCK, true) && {
-        // The kernel doubles the given size, to have room for its own structures. Bulk needs few of these, so give half of the size.
+        // The kernel doubles the given size, to have room for its own structures. Bulk needs little room for them, so pass half of the
+        // wanted size.
         set(tcp, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes / 2);
         socket2::SockRef::from(tcp).send_buffer_size().is_ok_and(|is| is >= bytes as usize / 16 * 15)
     };
@@ -85,7 +86,7 @@ impl SocketSignals {
         Self(tcp.as_raw_fd())
     }
 
-    /// Returns about how many bytes the peer has received after a lost packet, by its selective acknowledgements (RFC 2018).
+    /// Estimates how many bytes after a lost packet the peer has received, from its selective acknowledgements (RFC 2018).
     fn beyond_a_gap(&self) -> u64 {
         let info = self.option::<{ TCPI_SACKED + 1 }>(libc::IPPROTO_TCP, libc::TCP_INFO);
         info.map_or(0, |info| u64::from(info[TCPI_SACKED]) * u64::from(info[TCPI_SND_MSS]))

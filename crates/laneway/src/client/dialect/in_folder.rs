@@ -41,12 +41,12 @@ const FILE_THREADS_MAX: usize = 8;
 ///
 /// A key is the path of a file below the bucket's folder, so keys with an empty, `.` or `..` component are refused. Only
 /// a slash at the beginning is ignored, so that absolute paths work in the root folder. A file is replaced as a whole,
-/// and the directories above it are created when needed. Reads follow symbolic links, and writes and deletes don't.
-/// Listings contain links to files, but not the files in linked directories.
+/// and the directories above it are created when needed. Reads follow symbolic links. Writes and deletes don't. Listings
+/// contain links to files, but not the files in linked directories.
 ///
 /// The folder keeps no versions, no metadata and no checksums. A write with metadata, tags or similar options fails.
-/// The content type is guessed from the name. The ETag changes with the file's size, time and inode. A write can
-/// require that the object doesn't exist, but not that it is in a certain state.
+/// The content type is guessed from the name. The ETag changes with the file's size, time and inode. The only condition
+/// that a write supports is that the object doesn't exist.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -457,7 +457,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// A failure before the object is known: its kind and the reason.
+/// A failure that doesn't name its object yet: its kind and the reason.
 #[derive(Debug)]
 struct FileError(ErrorKind, String);
 
@@ -654,13 +654,13 @@ impl<'a> PageWalk<'a> {
         let mut keys = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // A key is text, so a file with another name isn't an object.
+            // Keys are UTF-8, so a file with any other name isn't an object.
             let Ok(name) = entry.file_name().into_string() else { continue };
             let is_own = (base.is_empty() && name == UPLOADS) || is_temporary_name(&name);
             let Ok(kind) = entry.file_type() else { continue };
             match () {
                 () if is_own => {}
-                // A link to a directory could lead back to a directory above it.
+                // Don't enter a link to a directory, because it could lead back to a directory above it.
                 () if kind.is_dir() => keys.push(format!("{base}{name}/")),
                 () if kind.is_file() || kind.is_symlink() => keys.push(format!("{base}{name}")),
                 () => {}
@@ -721,7 +721,7 @@ impl<'a> PageWalk<'a> {
         Ok(())
     }
 
-    /// Returns whether the page has room for a further entry. If it has none, ends the page after the last entry.
+    /// Returns whether the page has room for a further entry. If the page is full, ends it after its last entry.
     fn has_room(&mut self, key: &str) -> bool {
         self.is_full = self.page.objects.len() + self.page.prefixes.len() == self.max;
         match self.is_full {

@@ -29,8 +29,8 @@ pub(super) fn combine(algorithm: CrcAlgorithm, first: u64, second: u64, len: u64
     }
 }
 
-/// Shows how a fixed number of further zero bytes changes a CRC. Entry n is the result for a CRC of which
-/// only bit n is set. The result for any CRC is the XOR of the entries of its set bits.
+/// A table that shows how appending a fixed number of zero bytes changes a CRC. Entry n is the result for
+/// a CRC in which only bit n is set. The result for any CRC is the XOR of the entries of its set bits.
 #[derive(Debug)]
 struct Shift(Vec<u64>);
 

@@ -3,8 +3,8 @@
 //! fetches only the missing ranges.
 //!
 //! A header names the object and its version. Records of 32 bytes follow, each with its own CRC32C. A reader
-//! ignores records that were not written, or only partly. The other records stay valid. All numbers are
-//! little endian.
+//! ignores records that were not written, or only partly written. The other records stay valid. All numbers
+//! are little endian.
 
 use std::fs::File;
 use std::io;
@@ -45,7 +45,7 @@ pub(crate) struct Claim {
     pub(crate) len: u32,
     /// The checksum, of the kind in the [`DownloadSubject`].
     pub(crate) sum: u64,
-    /// Identifies the boot of the machine after which the range was written; see [`crate::local::platform`].
+    /// Identifies the machine's boot at the time when the range was written; see [`crate::local::platform`].
     pub(crate) boot: u64,
 }
 

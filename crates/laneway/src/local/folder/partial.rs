@@ -38,7 +38,7 @@ impl PartialNames {
     pub(super) fn of(name: &OsStr, url: &str) -> Self {
         let mut hash = crc_fast::Digest::new(CrcAlgorithm::Crc64Nvme);
         hash.update(url.as_bytes());
-        // URLs and names contain no NUL, so no two pairs give the same bytes.
+        // URLs and names contain no NUL, so different pairs of URL and name give different bytes.
         hash.update(b"\0");
         hash.update(name.as_bytes());
         let hash = format!("{:016x}", hash.finalize());
@@ -118,8 +118,8 @@ fn go_on(
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
     let mut certain = settled(certain, subject.size, Claim::range);
-    // Ignore claims of an earlier boot that overlap claims of the current boot. The current boot has
-    // overwritten their bytes.
+    // Ignore claims of an earlier boot that overlap claims of the current boot. Laneway has overwritten
+    // their bytes in the current boot.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
     let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {

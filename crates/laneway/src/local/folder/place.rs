@@ -200,7 +200,8 @@ fn follow(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::refused(path.display().to_string(), "leads through too many symbolic links"))
 }
 
-/// If the folder `path` can't be created because `path` or one of its parents is a file, returns that file.
+/// Returns the file that prevents the creation of the folder `path`, if `path` or one of its parents is a
+/// file.
 pub(crate) fn file_in_the_way(path: &Path) -> Option<PathBuf> {
     // Drop a trailing slash. With the slash, the system would find only folders, and no file.
     let path: PathBuf = path.components().collect();

@@ -18,9 +18,9 @@ impl Folder {
         folds_case(&self.path)
     }
 
-    /// Removes the file `name` below the folder, and then, with `and_empty_folders`, those of its parent
-    /// directories that are empty. Follows no symbolic link: if `name` is a link, removes the link and not its
-    /// target. A missing file is no error. Blocks the thread.
+    /// Removes the file `name` below the folder. With `and_empty_folders`, also removes those of its parent
+    /// directories that are then empty. Follows no symbolic link: if `name` is a link, removes the link and
+    /// not its target. A missing file is no error. Blocks the thread.
     ///
     /// # Errors
     /// The file system's error.

@@ -113,16 +113,16 @@ pub(crate) struct StagedFile {
     journal: Option<(DownloadJournal, OsString)>,
     /// False once the file is renamed, removed or left to a later run. A sink of an abandoned download may
     /// still run then, but must not write to the file. Each thread holds the lock while it writes. Without
-    /// the lock, Linux would also let only one thread at a time write to the file, and the other threads
-    /// would spin. In a download over two lanes, this took a tenth of the CPU time.
+    /// the lock, Linux would still let only one thread at a time write to the file, but the other threads
+    /// would spin. In a download over two lanes, the spinning took a tenth of the CPU time.
     is_open: Mutex<bool>,
     /// Sends the range of each new claim.
     watcher: Mutex<Option<UnboundedSender<Range<u64>>>>,
 }
 
 impl StagedFile {
-    /// Creates a temporary file for a destination. If a destination has several files, they have different
-    /// values of `kind`.
+    /// Creates a temporary file for a destination. If a destination has several temporary files, they have
+    /// different values of `kind`.
     pub(super) fn create(
         place: &FilePlace,
         directory: Arc<OwnedFd>,
@@ -201,15 +201,15 @@ impl StagedFile {
         }
     }
 
-    /// Returns the ranges of all claims that are made from now on. The channel closes at
-    /// [`end_watch`](Self::end_watch).
+    /// Returns a channel of the ranges that are claimed from now on. [`end_watch`](Self::end_watch) closes
+    /// it.
     pub(crate) fn watch(&self) -> UnboundedReceiver<Range<u64>> {
         let (watcher, ranges) = unbounded_channel();
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
         ranges
     }
 
-    /// Ends the ranges that [`watch`](Self::watch) returns.
+    /// Closes the channel that [`watch`](Self::watch) returned.
     pub(crate) fn end_watch(&self) {
         *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

@@ -25,7 +25,7 @@ const AT_ONCE: usize = 100;
 /// caller takes results one by one.
 const WAITING_MAX: usize = 64 << 20;
 
-/// The number of bytes for which one permit of the semaphore for waiting results stands.
+/// The number of bytes that one permit of the semaphore for waiting results stands for.
 const UNIT: u64 = 1024;
 
 /// The limits that all objects of one call share.

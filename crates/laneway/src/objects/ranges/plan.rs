@@ -38,7 +38,8 @@ pub(crate) struct RequestGroup {
     pub(crate) requests: Vec<Range<u64>>,
     /// The ranges that the answers contain, each with its index in the caller's list.
     pub(crate) asked: Vec<(usize, Range<u64>)>,
-    /// The number of bytes in the group that the caller asked for. The other bytes lie between these ranges.
+    /// The number of bytes in the group that the caller asked for. The group's other bytes lie between the
+    /// requested ranges.
     pub(crate) wanted: u64,
 }
 
@@ -65,7 +66,7 @@ impl RequestGroup {
     }
 }
 
-/// Returns whether the plan is a single request on any network path.
+/// Returns whether the plan is a single request on every network path.
 pub(crate) fn is_one_request(asked: &[Range<u64>]) -> bool {
     matches!(asked, [range] if range.end.saturating_sub(range.start) <= SLICE_MIN)
 }
@@ -210,14 +211,14 @@ mod tests {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
-    /// A thousand reads for $0.0004.
+    /// Prices with $0.0004 for a thousand reads.
     const CHARGED: PriceList = PriceList { request: 0.000_000_4, ..PriceList::FREE };
 
     fn path(ms: u64, rate: f64) -> PathEstimate {
         PathEstimate { round_trip: Duration::from_millis(ms), rate, lane_rate: rate, protocol: Protocol::H1 }
     }
 
-    /// The requests for ranges over 1 Gbit/s and 20 ms.
+    /// Returns the planned requests for ranges, on a path of 1 Gbit/s and 20 ms.
     fn requests(asked: &[Range<u64>], size: Option<u64>) -> Vec<Range<u64>> {
         let plan = plan(asked, size, &path(20, 125e6), &PriceList::FREE).unwrap();
         plan.groups.into_iter().flat_map(|group| group.requests).collect()

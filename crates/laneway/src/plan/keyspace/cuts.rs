@@ -269,8 +269,8 @@ fn quotient(bases: &[u64], a: &[u64], divisor: u64) -> Vec<u64> {
     divided.collect()
 }
 
-/// If a digit isn't less than its base, carries the excess to the place before it. The first digit may exceed
-/// its base.
+/// Carries the excess of each digit that isn't less than its base to the place before it. The first digit may
+/// exceed its base.
 fn carry(bases: &[u64], digits: &mut [u64]) {
     for i in (1..digits.len()).rev() {
         digits[i - 1] += digits[i] / bases[i];

@@ -8,8 +8,8 @@ use super::{ListingBounds, PageRequest};
 
 /// If a stretch probably has less than this many pages left, Laneway requests only the guessed number of keys
 /// plus a margin. If many keys are left, the guess is right to a few per cent. If the guess is too low,
-/// Laneway sends a second request. A second request costs less than half a page of keys that lie behind the
-/// stretch's end and are dropped.
+/// Laneway sends a second request. A second request costs less than receiving half a page of keys behind the
+/// stretch's end, which Laneway drops.
 const REST_PAGES_MAX: f64 = 0.75;
 const REST_MARGIN: f64 = 1.25;
 /// The minimum number of keys that Laneway requests for the rest of a stretch.
@@ -49,7 +49,7 @@ pub(super) struct Stretch {
     pub(super) is_over: bool,
     /// Number of pages under way or waiting for their reader.
     pub(super) held: usize,
-    /// True if the stretch began at a cut, and no key has arrived yet.
+    /// True if the stretch began at a cut and none of its keys has arrived yet.
     pub(super) is_new_cut: bool,
     /// True if the next stretch has keys near the cut between this stretch and the next one. Laneway then
     /// assumes that this stretch has keys up to its end.

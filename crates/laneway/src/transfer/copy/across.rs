@@ -267,8 +267,8 @@ struct StoreInput<'a> {
     part: u64,
     /// The offset of the next part.
     next: AtomicU64,
-    /// Counts the downloaded bytes. Nothing shows this count: the job's progress counts a copy's uploaded
-    /// bytes.
+    /// Counts the downloaded bytes. The count isn't shown, because the job's progress counts a copy's
+    /// uploaded bytes.
     progress: Arc<crate::Progress>,
 }
 

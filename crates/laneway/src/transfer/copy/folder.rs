@@ -12,8 +12,8 @@ use crate::listing::ListingSource;
 use crate::location::url;
 use crate::{Error, Verified};
 
-/// The first pause between two requests for the state of a rename, and the longest one. Each pause is twice as
-/// long as the one before. gcsfuse asks every 500 ms.
+/// The first and the longest pause between requests for the state of a rename. Each pause is twice as long as the
+/// previous one, up to the longest. gcsfuse sends such requests every 500 ms.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 

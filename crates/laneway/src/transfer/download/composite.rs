@@ -58,8 +58,8 @@ async fn claims(job: &JobState, staged: &Arc<StagedFile>) -> Result<Vec<Claim>, 
     job.engine.files.run(move || staged.claims()).await
 }
 
-/// Returns the CRC of each part, from the CRCs of the claims. Several file threads each read bytes of another
-/// part, because without a journal the whole file must be read.
+/// Returns the CRC of each part, from the CRCs of the claims. Several file threads read different parts in
+/// parallel, because without a journal the whole file must be read.
 async fn combined(
     job: &JobState,
     staged: &Arc<StagedFile>,
@@ -101,8 +101,8 @@ fn crc_of_part(
 }
 
 /// Returns the digest of each part. Reads a part back from the file when all its bytes have arrived. Several
-/// file threads each read another part, because one thread can compute MD5s more slowly than the network
-/// delivers bytes.
+/// file threads read different parts in parallel, because a single thread may compute MD5s more slowly than
+/// the network delivers bytes.
 async fn read_back(
     job: &JobState,
     staged: &Arc<StagedFile>,

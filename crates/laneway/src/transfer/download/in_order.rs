@@ -415,7 +415,7 @@ struct ObjectBeginning {
     /// If the answer needs more memory than was free, the number of bytes that it needs.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
-    /// The offset after the last byte to collect. It lies at most a slice behind the first collected byte.
+    /// The offset after the last byte to collect. It lies at most a slice after the first collected byte.
     end: u64,
     bytes: Vec<u8>,
     progress: Arc<Progress>,

@@ -39,8 +39,9 @@ pub(crate) async fn fetch(
     match fetch_once(job, request, store, id, known.clone(), place.clone(), collect_max).await {
         Err(error) if error.is_mismatch() => {
             log_second_try(&error);
-            // The second try counts the bytes again as moved, so subtract those of the first try. If the size
-            // was unknown, each try also counts the size as found, so subtract nothing.
+            // The second try counts the same bytes as moved again, so subtract them once. But if the size was
+            // unknown, each try also adds the size to the bytes found. Then both totals still match, so
+            // subtract nothing.
             job.progress.taken_back(known.as_ref().map_or(0, |meta| meta.size));
             note_another();
             let again = Box::pin(fetch_once(job, request, store, id, known, place, collect_max));

@@ -28,8 +28,8 @@ pub(crate) struct Opener {
     claims: Claims,
     body: OpenerBody,
     large: Option<oneshot::Sender<LargeDownload>>,
-    /// If the object is a little larger than `collect_max`, the object's size and the additional memory that
-    /// is reserved for it.
+    /// The object's size and the additional memory reserved for it, if the object is a little larger than
+    /// `collect_max`.
     more: Option<(u64, Reservation)>,
 }
 
@@ -79,7 +79,7 @@ impl RangeWriter<Opener> {
         (Self::of_any(opener, progress), announced)
     }
 
-    /// Ends the stream, and returns its result if it has any.
+    /// Ends the stream, and returns its result if there is one.
     pub(super) fn opened(&self) -> Option<OpenerResult> {
         self.end(|opener| match std::mem::replace(&mut opener.body, OpenerBody::Unopened) {
             OpenerBody::Collected(bytes) => {

@@ -42,7 +42,7 @@ enum DownloadRoot {
 pub(crate) struct DownloadSearch<'a> {
     pub(crate) search: &'a mut Search,
     to: DownloadRoot,
-    /// The names used so far, if the destination treats names that differ only in case as one.
+    /// The names used so far. `None` if the destination distinguishes names that differ only in case.
     folded: Option<TakenNames>,
 }
 

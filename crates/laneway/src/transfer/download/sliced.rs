@@ -63,8 +63,8 @@ impl LargeDownload {
     }
 
     /// Prepares the file and the slices of an object whose version, size and checksum are known. Blocks the
-    /// thread. If an earlier run wrote the file before the machine's last boot, some of its writes can be
-    /// lost. So this reads the file back, until `is_cancelled` returns true.
+    /// thread. If an earlier run wrote the file before the machine's last boot, some of its writes may be
+    /// lost. In this case, reads the file back to check it, but stops once `is_cancelled` returns true.
     ///
     /// # Errors
     /// The file system's error.
@@ -351,8 +351,8 @@ impl StreamSplit {
     }
 }
 
-/// Keeps the temporary file if the error is of a kind that can pass, so that a later run can continue with
-/// its bytes. After a cancellation, keeps the file only if the request says so. Returns the error, with the
+/// Keeps the temporary file if the same request may succeed later, so that a later run can continue with its
+/// bytes. After a cancellation, keeps the file only if the request says so. Returns the error, with the
 /// number of kept bytes.
 pub(super) fn keep(job: &JobState, staged: &StagedFile, request: &CopyRequest, error: Error) -> Error {
     let is_kept = error.is_passing() || (error.is_cancelled() && request.keep_partial);

@@ -23,9 +23,9 @@ pub(super) fn composite_of(large: &LargeDownload) -> Option<Composite> {
     stored.parts.filter(|_| Crc::given_in(stored).is_none() && !large.wanted.md5)
 }
 
-/// Compares a complete file with the store's checksum, by the checksums of its `runs`. If these can't be
-/// combined into a checksum of the store's kind, awaits `composite`, the comparison with the digest of the
-/// uploaded parts, or reads the file back.
+/// Compares a complete file with the store's checksum. For this, combines the checksums of the file's `runs`.
+/// If they can't be combined into a checksum of the store's kind, awaits `composite` (the comparison with the
+/// digest of the uploaded parts), or reads the file back.
 ///
 /// # Errors
 /// `ErrorKind::Integrity` if bytes are missing or differ.

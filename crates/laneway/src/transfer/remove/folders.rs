@@ -37,7 +37,7 @@ pub(super) async fn learn(job: &JobState, targets: &[Location]) {
             && asked.insert((provider.scheme(), id.bucket.clone()))
             && let Ok(store) = job.store(provider)
         {
-            // Ignore an error: listing the folders asks again.
+            // Ignore an error, because the listing of the folders sends this request again.
             let _ = job.unless_cancelled(store.has_folders(&id.bucket)).await;
         }
     }
@@ -54,7 +54,8 @@ pub(super) async fn remove(job: &JobState, store: &Store, at: &ObjectId) -> Resu
     let tree = ListingSource::of(at.clone(), true);
     let prefix = tree.folder_prefix();
     let (mut gone, mut token) = (0, None::<String>);
-    // The listing is in the order of names. So a folder is complete when a name comes that isn't below it.
+    // The listing is in the order of names. So a folder is complete as soon as the listing returns a name that isn't
+    // below it.
     let (mut open, mut complete) = (Vec::<String>::new(), Vec::new());
     loop {
         let page = job.unless_cancelled(store.folders(&at.bucket, &prefix, token.as_deref())).await??;

@@ -42,7 +42,7 @@ impl OlderVersions {
     }
 }
 
-/// A handle for a batch of versions to report its end to the waiting markers.
+/// A handle by which a batch of versions reports its end to the waiting markers.
 pub(super) struct BatchHandle {
     below: Arc<OlderVersions>,
     _under_way: mpsc::Sender<()>,

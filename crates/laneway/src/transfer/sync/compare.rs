@@ -35,7 +35,7 @@ pub(super) struct SyncRules {
     /// time in it. Such requests are needed if the source's listings don't show metadata, but the
     /// destination's files have a modification time.
     pub(super) asks_times: bool,
-    /// True if a copy keeps the modification time of the source's file, if it is known.
+    /// True if a copy keeps the modification time of the source's file, provided that it is known.
     pub(super) keeps_times: bool,
 }
 

@@ -131,8 +131,8 @@ pub(super) fn is_comparable(sums: &Checksums) -> bool {
     sums.crc32c.is_some() || sums.crc64nvme.is_some() || sums.crc32.is_some() || sums.md5.is_some()
 }
 
-/// Returns the checksums in an object's listing. The MD5 may come from the ETag, unless the store's ETags are known
-/// to be no MD5s.
+/// Returns the checksums in an object's listing. The MD5 may come from the ETag, unless the store's ETags are known not
+/// to be MD5s.
 pub(super) fn listed_sums(store: &Store, meta: &ObjectMeta) -> Checksums {
     let mut sums = meta.checksums.clone();
     if !store.has_opaque_etags() {

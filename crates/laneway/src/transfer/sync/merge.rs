@@ -25,7 +25,7 @@ pub(super) fn turn(source: Option<&str>, destination: Option<&str>) -> Option<Tu
     }
 }
 
-/// Files that will be deleted, and may be where later names need a folder. For example, a file `a` is in the
+/// Files that will be deleted, but until then may be in the way of copies. For example, a file `a` is in the
 /// way of a copy to `a/b`.
 #[derive(Debug, Default)]
 pub(super) struct BlockingFiles {

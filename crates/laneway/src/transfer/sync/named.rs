@@ -261,8 +261,8 @@ impl NamedSide {
                 match std::fs::metadata(&path) {
                     Ok(metadata) if metadata.is_file() => Ok(NameFinding::of_file(path, name, &metadata)),
                     Ok(_) => refused("is not a file".to_owned()),
-                    // Report a broken link as an error, because the target may come back. After an error, the
-                    // sync removes nothing at the destination.
+                    // Report a broken link as an error, so that the sync removes nothing at the destination.
+                    // The link's target may be missing only for a time.
                     Err(e) if link.is_some() => Err(Error::local(&path, "the link is broken", e)),
                     Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(NameFinding::Nothing),
                     Err(e) => Err(Error::local(&path, "can't be read", e)),

@@ -69,8 +69,8 @@ const LOSSES_MAX: u32 = 2;
 pub(crate) struct ReadyPart {
     pub(crate) body: Body,
     pub(crate) run: RangeChecksums,
-    /// True if the part is known to be the last one. If a stream ends exactly with a part, this can become
-    /// known only afterwards.
+    /// True if the part is known to be the last one. If a stream ends exactly at the end of a part, Laneway
+    /// may learn only later that this part was the last one.
     pub(crate) is_last: bool,
     pub(crate) held: Option<Arc<Reservation>>,
 }
@@ -359,8 +359,8 @@ impl PartsUpload<'_> {
             }
             Err(error) => {
                 let is_gone = withdraw(self.store, &meta).await;
-                // If the wrong object could not be removed, don't try again under a condition. The wrong
-                // object would break the condition.
+                // If there is a condition and the wrong object could not be removed, don't try again. The
+                // wrong object would make the condition fail.
                 let may_try_again = is_gone || self.options.condition.is_none();
                 Err(if may_try_again { error } else { error.for_good() })
             }

@@ -12,7 +12,7 @@ use crate::Error;
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::plan::parts::CHUNK_UNIT;
 
-/// Laneway gives up a session after the store has kept no byte of a chunk for this many consecutive times.
+/// Laneway gives up a session after this many consecutive requests of which the store has kept no byte.
 const FRUITLESS_MAX: u32 = 3;
 
 impl PartsUpload<'_> {
@@ -86,8 +86,8 @@ impl PartsUpload<'_> {
         }
     }
 
-    /// Sends the bytes of one chunk that the store doesn't have yet, and repeats this until it has the whole
-    /// chunk. `whole` has the checksums of all bytes up to the chunk's end.
+    /// Sends those bytes of a chunk that the store doesn't have yet. Repeats this until the store has the
+    /// whole chunk. `whole` has the checksums of all bytes up to the chunk's end.
     async fn chunk(
         &self,
         session: &Resumable,

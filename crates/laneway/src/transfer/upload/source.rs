@@ -77,8 +77,8 @@ impl FileSource {
         self.as_opened.size
     }
 
-    /// Returns the file's identity when it was opened. Another file has another identity, and so does this
-    /// file after it has changed.
+    /// Returns the file's identity when it was opened. The identity of any other file differs from it, and so
+    /// does the identity of this file after a change.
     pub(crate) fn identity(&self) -> FileIdentity {
         self.identity
     }

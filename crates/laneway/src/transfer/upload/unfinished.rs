@@ -200,7 +200,8 @@ async fn there(
         // The session has ended. Don't use its object, which may have changed since then.
         Ok(Err(_)) => Ok(None),
         Err(error) if error.is_not_found() => Ok(None),
-        // Don't fail if listing parts isn't permitted, because sending parts may be.
+        // Don't fail if the caller may not list parts, because the caller may still be permitted to send
+        // parts.
         Err(error) if !error.is_permission() && Error::is_passing_of(&error) => Err(error.into()),
         Err(error) => {
             tracing::debug!(%error, "an upload of an earlier run can't be continued");

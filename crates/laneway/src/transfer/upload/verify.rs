@@ -82,7 +82,8 @@ pub(crate) fn verify(
 }
 
 /// Sends bytes in one request, and compares the stored object with them. If they differ, sends the bytes once
-/// more. If there is a condition, sends no second request, because the wrong object would make it fail.
+/// more. If there is a condition, sends no second request, because the wrong object would make the condition
+/// fail.
 ///
 /// # Errors
 /// The store's error, or `ErrorKind::Integrity` if the stored object differs both times.
@@ -119,8 +120,8 @@ pub(crate) async fn put(
     }
 }
 
-/// If the store reports the CRC32 of the bytes as their CRC32C, returns an error that says so. The stored
-/// bytes are right then. Otherwise returns `error` unchanged.
+/// If the store reports the CRC32 of the bytes as their CRC32C, returns an error that says so. In this case,
+/// the stored bytes are correct. Otherwise returns `error` unchanged.
 pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) -> Error {
     let plain = ChecksumSet { crc32: true, ..ChecksumSet::default() };
     if !error.is_mismatch()
@@ -130,8 +131,8 @@ pub(crate) fn name_plain_crc32(error: Error, meta: &ObjectMeta, bytes: &[u8]) ->
     {
         return error;
     }
-    let message = "the store reports the CRC32 of the bytes as their CRC32C, as moto does without its package \
-                   `crc32c`; the bytes are the same";
+    let message = "the stored bytes are correct, but the store reports their CRC32 as their CRC32C, as moto does \
+                   without its package `crc32c`";
     Error::integrity(error.url().unwrap_or_default(), message)
 }
 
@@ -200,7 +201,7 @@ mod tests {
             meta.checksums.crc32c = Some(reported);
             let error = Error::mismatch("gs://b/k", "the crc32c differs");
             let named = name_plain_crc32(error, &meta, b"123456789").to_string();
-            assert_eq!(named.contains("the CRC32 of the bytes as their CRC32C"), is_plain, "{named}");
+            assert_eq!(named.contains("their CRC32 as their CRC32C"), is_plain, "{named}");
         }
         assert!(
             wrong.kind() == crate::ErrorKind::Integrity && wrong.to_string().contains("crc64nvme"),

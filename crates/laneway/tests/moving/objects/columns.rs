@@ -60,8 +60,8 @@ fn read(reader: &Reader, file: &[u8], columns: &[Range<u64>]) {
     }
 }
 
-/// Opens the file and reads two row groups, so that the third is being prefetched. Returns the number of requests before them, and per
-/// row group.
+/// Opens the file and reads two row groups, so that the third is being prefetched. Also returns the number of requests before the first row
+/// group, and the number for each row group.
 fn two_read(stage: &Stage, file: &[u8], groups: &[Vec<Range<u64>>]) -> (Reader, u64, u64) {
     let reader = wait(bucket(stage, "").open("t.parquet").footer(64 << 10).into_future()).unwrap();
     let before = stage.requests("get");

@@ -33,7 +33,7 @@ impl AsMut<[u8]> for Borrowed {
 
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        // The lender may no longer exist.
+        // Ignore an error: the lender may no longer exist.
         let _ = self.back.send(std::mem::take(&mut self.bytes));
     }
 }

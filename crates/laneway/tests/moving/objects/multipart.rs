@@ -13,7 +13,7 @@ fn parts_in_any_order_from_any_process_become_a_verified_object() {
         let bytes = random_bytes(1, 12 * MIB + 5);
         let begun = bucket(&stage, "p/").begin_multipart("k.json").metadata("a", "b").call().unwrap();
         let id = begun.id();
-        // Another process could receive only text, so only text is passed on.
+        // Pass only text on, because the parts could be sent by other processes.
         let sent = |number: usize| {
             let upload = bucket(&stage, "p/").multipart("k.json", &id).unwrap();
             let part = bytes.chunks(5 * MIB).nth(number - 1).unwrap().to_vec();

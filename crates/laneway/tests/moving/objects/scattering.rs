@@ -34,7 +34,7 @@ impl Lent {
 
 impl AsMut<[u8]> for Lent {
     fn as_mut(&mut self) -> &mut [u8] {
-        // The lender may no longer exist, here and below.
+        // Ignore an error, here and below: the lender may no longer exist.
         let _ = self.seen.send(Seen::Bytes(self.bytes.clone()));
         &mut self.bytes
     }
@@ -54,7 +54,7 @@ fn back(seen: &Receiver<Seen>) -> Option<Vec<u8>> {
     })
 }
 
-/// Waits until some bytes of a range are in memory before others arrive.
+/// Waits until the first bytes of a range are in memory. Its other bytes may arrive later.
 fn has_begun(seen: &Receiver<Seen>, object: &[u8]) {
     let begins = |seen| matches!(seen, Seen::Bytes(bytes) if bytes[..1000] == object[..1000]);
     assert!(seen.iter().any(begins), "memory is written to while the body comes");

@@ -113,7 +113,8 @@ pub(in crate::s3) fn list_uploads(
     })
 }
 
-/// Returns the uploads after the markers, and the prefixes that a delimiter makes of the others.
+/// Returns the entries after the markers: uploads, and the common prefixes of the uploads whose keys contain the
+/// delimiter.
 fn entries(dialect: &S3Dialect, input: &ListMultipartUploadsInput) -> Vec<ListedUpload> {
     let prefix = input.prefix.as_deref().unwrap_or_default();
     let delimiter = input.delimiter.as_deref().unwrap_or_default();

@@ -27,7 +27,7 @@ pub(super) struct PlanInput<'a> {
 /// Chooses the source of the credentials.
 ///
 /// # Errors
-/// Returns the mistake in the configured source, or that no source is configured.
+/// Returns the mistake in the configured source, or `Nothing` if no source is configured.
 pub(super) fn plan(land: &PlanInput<'_>) -> Result<NamedSource, CredentialFailure> {
     let is_explicit = land.chosen.by == Some("--profile");
     if !is_explicit && let Some(keys) = land.keys_of_variables()? {

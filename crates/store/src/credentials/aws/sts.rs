@@ -222,7 +222,7 @@ mod tests {
             };
             let lanes = Lanes::start(laneway_lanes::LanesConfig::default()).expect("lanes");
             let key = assume_role(&role, None, &AccessKey::new("K", "S"), &lanes).await.expect("keys");
-            // The hour that STS grants is an hour here.
+            // STS grants an hour by its own clock. By this machine's clock, the key must last an hour too.
             let left =
                 key.expires_at.expect("an end").duration_since(SystemTime::now()).expect("a future end");
             assert!(left > Duration::from_secs(3000) && left <= Duration::from_secs(3600), "{left:?}");

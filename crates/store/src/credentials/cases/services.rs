@@ -1,5 +1,6 @@
 //! All services that issue credentials, at one address: STS, SSO, metadata servers, Google's token server and IAM. Each
-//! credential's name tells who requested it. The services behave like those in `interop/credentials.py`.
+//! credential's name contains the identity that requested it. The services behave like those in
+//! `interop/credentials.py`.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

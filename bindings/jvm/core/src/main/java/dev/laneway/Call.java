@@ -15,7 +15,7 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * A running call of the engine. Cancelling this future ends the call, and so does completing the future in any other
- * way. The method that cancels or completes it returns only once the engine no longer uses the call's buffers.
+ * way. {@code cancel} and {@code complete} wait until the engine no longer uses the call's buffers.
  */
 class Call<T> extends CompletableFuture<T> {
   /** Converts the engine's answer to the result of the call. */

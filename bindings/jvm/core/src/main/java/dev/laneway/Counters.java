@@ -3,7 +3,7 @@ package dev.laneway;
 import java.util.Map;
 
 /**
- * The engine's counts since it started. All clients of the process that have the same network settings count together.
+ * The engine's counts since it started. They include all clients of the process that have the same network settings.
  *
  * @param requests Requests that were sent, counting every attempt.
  * @param retries Attempts of each request after its first one.

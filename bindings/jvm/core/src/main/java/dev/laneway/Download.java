@@ -91,8 +91,8 @@ public final class Download implements ReadableByteChannel {
         throw tooLarge(url, left);
       }
       ByteBuffer all = ByteBuffer.allocate((int) left);
-      // Read until -1 comes, because only then the checksum is verified. The first answer may have reported a wrong
-      // length. The object that is then requested again may be longer.
+      // Read until -1 comes, because only then the checksum is verified. The object may be longer than expected: if the
+      // first answer reported a wrong length, Laneway requests the object again.
       ByteBuffer beyond = ByteBuffer.allocate(1);
       while (read(all.hasRemaining() ? all : beyond) >= 0) {
         if (!beyond.hasRemaining()) {

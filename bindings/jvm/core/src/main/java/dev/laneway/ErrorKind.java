@@ -29,7 +29,7 @@ public enum ErrorKind {
   INTEGRITY(11),
   /** The range lies outside the object, or is empty. */
   INVALID_RANGE(12),
-  /** The store refuses the request as invalid for any state of the object. */
+  /** The store refuses the request as invalid, whatever the state of the object is. */
   INVALID(13),
   /** The request as a whole is invalid, because of a mistake by the caller. Nothing was sent. */
   USAGE(14),

@@ -10,8 +10,8 @@ import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
 
 /**
- * A running job: a copy, a sync or a removal. Closing it before its end cancels it: it begins nothing more, abandons
- * running transfers, and cleans up.
+ * A running job: a copy, a sync or a removal. A job that is closed before its end is cancelled: it begins no more
+ * items, abandons running transfers, and cleans up.
  */
 public final class Job implements AutoCloseable {
   /** The maximum number of failures, and also of warnings, that are kept. */
@@ -79,7 +79,7 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Cancels the job: it begins nothing more, abandons running transfers, and cleans up. After that, the future of
+   * Cancels the job: it begins no more items, abandons running transfers, and cleans up. After that, the future of
    * {@link #summary} completes.
    */
   public void cancel() {

@@ -9,7 +9,7 @@ import java.util.function.Consumer;
 
 /**
  * Options of a job. Each setter returns new options. If the description of an option begins with a kind of job, as in
- * "Syncs:", only such jobs have it. A job with an option that it doesn't have fails when it begins.
+ * "Syncs:", the option is only for such jobs. Any other job with this option fails when it begins.
  */
 public final class JobOptions {
   /** No options. */
@@ -147,8 +147,8 @@ public final class JobOptions {
 
   /**
    * Works only on the names in this file, without a listing. The names are relative to the source, and only one source
-   * is allowed. {@code file} is a path or URL. Copies and removals can't combine it with filters, times or sizes. A
-   * sync applies those to the names.
+   * is allowed. {@code file} is a path or URL. Copies and removals can't combine this option with filters, times or
+   * sizes. A sync applies its filters, times and sizes to the names.
    */
   public JobOptions filesFrom(String file) {
     return with("files_from", file);

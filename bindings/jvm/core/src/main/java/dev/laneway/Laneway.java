@@ -241,7 +241,7 @@ public final class Laneway implements AutoCloseable {
       return this;
     }
 
-    /** Encrypts new S3 objects by {@code AES256}, {@code aws:kms} or {@code aws:kms:dsse}. */
+    /** Encrypts new S3 objects with {@code AES256}, {@code aws:kms} or {@code aws:kms:dsse}. */
     public Builder sse(String algorithm) {
       return with("sse", algorithm);
     }

@@ -37,7 +37,8 @@ public final class MultipartUpload {
 
   /**
    * Sends a part with its checksum. {@code number} is from 1 to 10000. Each part except for the last one must have at
-   * least 5 MiB. Sending a number again replaces the part. The same rules hold for the buffer as in {@link Bucket#put}.
+   * least 5 MiB. A part replaces an earlier part with the same number. The same rules hold for the buffer as in {@link
+   * Bucket#put}.
    *
    * @return the argument for {@link #complete}, as text that can be passed to another process
    */

@@ -50,15 +50,15 @@ final class Native {
   /** Returns all events in the queue. Waits until there is one, or until {@link #wake} is called. */
   static native byte[] take(long queue);
 
-  /** Makes {@link #take} return. If no thread waits in it, its next call returns at once. */
+  /** Makes {@link #take} return. If no thread is waiting in {@link #take}, the next call of it returns at once. */
   static native void wake(long queue);
 
   /** Sets the lowest slf4j level of the log records that the engine puts into the queue. */
   static native void logLevel(long queue, int level);
 
   /**
-   * Makes a client. Returns an answer with its number. The engine requests credentials from the provider of this
-   * number, with an event in the queue. The number 0 means that there is no provider.
+   * Makes a client. Returns an answer with the client's number. {@code provider} is the number of a provider, from
+   * which the engine requests credentials with an event in the queue. The number 0 means that there is no provider.
    */
   static native byte[] client(long queue, byte[] settings, long provider);
 
@@ -68,22 +68,22 @@ final class Native {
    */
   static native void provided(long ask, byte[] answer);
 
-  /** Makes a bucket. Returns an answer with its number and URL. */
+  /** Makes a bucket. Returns an answer with the bucket's number and URL. */
   static native byte[] bucket(long client, byte[] url);
 
-  /** Makes a writer. Returns an answer with its number. */
+  /** Makes a writer. Returns an answer with the writer's number. */
   static native byte[] writer(long bucket, byte[] key);
 
-  /** Begins a listing. Returns an answer with its number. */
+  /** Begins a listing. Returns an answer with the listing's number. */
   static native byte[] list(long bucket, byte[] what);
 
-  /** Begins a job. Returns an answer with its number. */
+  /** Begins a job. Returns an answer with the job's number. */
   static native byte[] job(long client, byte[] request);
 
   /** Returns the progress of a job. */
   static native byte[] progress(long job);
 
-  /** Cancels a job: it begins nothing more, abandons running transfers, and cleans up. */
+  /** Cancels a job: it begins no more items, abandons running transfers, and cleans up. */
   static native void cancelJob(long job);
 
   static native byte[] counters(long client);

@@ -20,10 +20,10 @@ import java.util.UUID;
  * Loads the native library of this platform from the jar.
  *
  * <p>Each version of the library is unpacked once, into a folder that no other user may write to. A temporary file is
- * renamed when it is complete. A JVM loads a path for only one class loader. So each class loader loads the file
- * through its own hard link, which is removed afterwards. The operating system's loader recognises the file by its
- * inode. So all class loaders share one library and its one engine. If the file can't be linked, further class loaders
- * load a copy, which has its own engine.
+ * renamed when it is complete. A JVM lets only one class loader load a library from a given path. So each class loader
+ * loads the file through its own hard link, which is removed afterwards. The operating system's loader recognises the
+ * file by its inode. So all class loaders share one library and its one engine. If the file can't be linked, further
+ * class loaders load a copy, which has its own engine.
  *
  * <p>{@code -Ddev.laneway.native.folder} names another folder, and {@code -Ddev.laneway.native.library} a library
  * outside the jar.

@@ -51,9 +51,9 @@ public final class ObjectReader implements SeekableByteChannel {
   }
 
   /**
-   * Reads into the buffer from a position of the object on, until the buffer is full or the object ends. Moves the
-   * buffer's position after the bytes read. The engine itself writes to a direct buffer's memory. For another buffer,
-   * the bytes are copied once.
+   * Reads the object's bytes from a position on into the buffer, until the buffer is full or the object ends. The
+   * buffer's position advances by the number of bytes read. The engine itself writes to a direct buffer's memory. For
+   * any other buffer, the bytes are copied once.
    *
    * @return the number of bytes; -1 if the object ends at or before the position, unless the buffer has no room
    */
@@ -89,7 +89,7 @@ public final class ObjectReader implements SeekableByteChannel {
 
   /**
    * Does the same as {@link #readAt}. The buffer belongs to the call until the future is done. The buffer's position
-   * has moved by then. Cancelling the future returns once nothing writes to the buffer any more.
+   * has moved by then. {@code cancel} waits until nothing writes to the buffer any more.
    */
   public CompletableFuture<Integer> readAtAsync(long position, ByteBuffer into) {
     Call<Integer> call;
@@ -294,7 +294,7 @@ public final class ObjectReader implements SeekableByteChannel {
     return new LanewayException(ErrorKind.CANCELLED, url + ": its reader was closed");
   }
 
-  /** Handles the end of a read, and moves the buffer's position after the bytes. */
+  /** Handles the end of a read, and advances the buffer's position by the number of bytes read. */
   private static final class Landing implements Call.Reading<Integer> {
     private final ByteBuffer into;
     private final boolean hasRoom;

@@ -28,7 +28,7 @@ final class OptionNames {
       Map.entry("copy with cp -r", "use Laneway.copy with JobOptions.recursive"),
       Map.entry("use cp to", "use Laneway.copy to"));
 
-  /** Finds the program's options. Leaves out options in commands of other programs, and in {@code ls -r}. */
+  /** Finds the program's options in a message, but not options in other programs' commands or in {@code ls -r}. */
   private static final Pattern OPTIONS = Pattern.compile(
       "(?<!login )(?<!ls )(?<![\\w/-])("
           + String.join("|", IN_JAVA.keySet().stream().sorted((a, b) -> b.length() - a.length()).map(Pattern::quote).toList())

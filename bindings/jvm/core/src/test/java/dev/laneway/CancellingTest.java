@@ -103,7 +103,7 @@ class CancellingTest {
     }
   }
 
-  /** The engine's own threads write to a direct buffer. None of them does so after the call has returned. */
+  /** The engine's own threads write to a direct buffer, but not after the call has returned. */
   @ParameterizedTest
   @EnumSource
   void nothing_is_written_to_a_buffer_after_a_cancelled_call_has_returned(Serving dialect) throws Exception {
@@ -173,7 +173,7 @@ class CancellingTest {
     }
   }
 
-  /** A direct buffer has the first bytes of its range while the others haven't come. */
+  /** A direct buffer has the first bytes of its range before the other bytes have arrived. */
   @ParameterizedTest
   @EnumSource
   void the_engine_writes_to_the_direct_buffers_of_ranges_itself(Serving dialect) throws Exception {

@@ -298,7 +298,7 @@ class ObjectsTest {
     byte[] noise = noise((5 << 20) + 8);
     MultipartUpload begun = bucket.beginMultipart("jobs/table", PutOptions.NONE.contentType("text/x-t"));
     String last = begun.uploadPart(2, ByteBuffer.wrap(noise, 5 << 20, 8));
-    // Another process could know only the key, the upload's id and the text of the last part.
+    // As another process could, continue with only the key, the upload's id and the text of the last part.
     MultipartUpload upload = bucket.multipart("jobs/table", begun.id());
     String first = upload.uploadPart(1, direct(noise).limit(5 << 20));
     assertTrue(assertThrows(LanewayException.class, () -> bucket.head("jobs/table")).isNotFound(), "not yet");

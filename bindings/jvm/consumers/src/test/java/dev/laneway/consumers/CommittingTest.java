@@ -152,7 +152,7 @@ class CommittingTest {
       some.write().partitionBy("day").mode(SaveMode.Overwrite)
           .option("partitionOverwriteMode", "dynamic").parquet(table);
       assertEquals(Map.of(0, 10L, 1, 7L, 2, 10L), days(table));
-      // Appending replaces no rows in any mode of overwriting.
+      // Appending replaces no rows, whatever the partition overwrite mode is.
       some.write().partitionBy("day").mode(SaveMode.Append).parquet(table);
       assertEquals(Map.of(0, 10L, 1, 14L, 2, 10L), days(table));
     } finally {

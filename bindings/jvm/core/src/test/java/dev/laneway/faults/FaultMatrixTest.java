@@ -18,9 +18,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Tests the library with the faults of the embedded store. Each fault hits each operation in either dialect, once or
- * always, blocking or as a future. The operation must end in exact success or a failure of the right kind, after a
- * bounded number of attempts, and leave nothing behind.
+ * Tests the library with the faults of the embedded store. In each dialect, each fault hits each operation, either once
+ * or always. The operation is a blocking call or a future. It must end with exactly the right result or with a failure
+ * of the right kind, after a bounded number of attempts, and leave nothing behind.
  */
 class FaultMatrixTest {
   /** Rows spend most of their time in pauses. */
@@ -38,7 +38,7 @@ class FaultMatrixTest {
   private static final Duration STALL_TIMEOUT = Duration.ofMillis(700);
 
   /**
-   * Laneway repeats a request that the server didn't accept at once, up to ten times. It repeats other requests a few
+   * If the server didn't accept a request, Laneway repeats it at once, up to ten times. It repeats other requests a few
    * times.
    */
   private static final int ATTEMPTS_MAX = 30;
@@ -48,7 +48,7 @@ class FaultMatrixTest {
   /**
    * The cells of a fault, which share a store. The fault hits the first request of each cell, or all of them.
    *
-   * @param turn the number of requests by which the choice of cells is shifted
+   * @param turn if it is odd, the row has the other half of the requests
    */
   private record Row(Fault fault, String scheme, boolean isOnce, boolean isTls, int turn) {
     /**

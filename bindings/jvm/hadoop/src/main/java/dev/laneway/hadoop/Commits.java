@@ -160,7 +160,7 @@ final class Commits {
   }
 
   /**
-   * Waits until a completion has ended, in success or failure. Only then is it known which files to remove.
+   * Waits until a completion has ended, in success or failure. The caller then knows which files to remove.
    *
    * @return whether the thread was interrupted meanwhile; its flag is cleared
    */

@@ -12,9 +12,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** The client and bucket of a filesystem, as its configuration says. */
+/** The client and bucket of a filesystem, with the settings of its configuration. */
 final class Connection implements Closeable {
-  /** The maximum number of shared connections that are kept. Beyond it, the least recently used one is dropped. */
+  /** The maximum number of shared connections. If there are more, the least recently used one is dropped. */
   private static final int SHARED_MAX = 256;
 
   private static final Map<Settings, Connection> SHARED = new LinkedHashMap<>(16, 0.75f, true) {

@@ -43,7 +43,7 @@ record CreateParameters(
       PERFORMANCE,
       HEADER);
 
-  /** Returns the options of a {@code create} call, which can't set more than these. */
+  /** Returns the options of a {@code create} call, which has no other options. */
   static CreateParameters plain(boolean overwrites, boolean isRecursive, boolean skipsChecks) {
     return new CreateParameters(overwrites, isRecursive, skipsChecks, false, Optional.empty(), Map.of());
   }

@@ -111,7 +111,7 @@ final class Failures {
   }
 
   private static IOException interrupted(String path, Throwable cause) {
-    return caused(new InterruptedIOException(path + " was given up"), cause);
+    return caused(new InterruptedIOException(path + ": the thread was interrupted"), cause);
   }
 
   private static <E extends IOException> E caused(E exception, Throwable cause) {

@@ -39,7 +39,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     this.isOver = isOver;
   }
 
-  /** Takes bytes. When it returns, all of them are sent or buffered. */
+  /** Takes bytes. When this method returns, all these bytes are sent or buffered. */
   abstract void take(byte[] bytes, int at, int length) throws IOException;
 
   /** Completes the file before this method returns. */
@@ -124,7 +124,7 @@ abstract class FileOutput extends OutputStream implements Abortable, StreamCapab
     }
     checkFilesystem();
     if (failure != null) {
-      throw new PathIOException(path.toString(), "takes no more, because a write has failed", failure);
+      throw new PathIOException(path.toString(), "accepts no more bytes, because a write has failed", failure);
     }
     try {
       take(bytes, at, length);

@@ -13,13 +13,13 @@ import org.apache.hadoop.security.UserGroupInformation;
 
 /** Reads the keys of the GCS connector, both the current ones and those from before 2020. */
 final class GcsSettings {
-  /** Google's own endpoint. The library uses it anyway, unless the environment names an emulator. */
+  /** Google's own endpoint. The library uses this endpoint by default, unless the environment names an emulator. */
   private static final String GOOGLE = "https://storage.googleapis.com";
 
   /** The connector's own default (fs.gs.block.size). */
   private static final long BLOCK_BYTES = 64 << 20;
 
-  /** The calls in ten of GCS's batch requests, which contain up to 100 calls each. */
+  /** The objects that ten batch requests of GCS delete. A batch request can delete up to 100 objects. */
   private static final int PAGE_SIZE = 1000;
 
   /** The beginning of the keys that name headers. */

@@ -128,8 +128,8 @@ final class KeyRules {
       Rule rule = of(store, one.getKey(), one.getValue().text());
       boolean isRefused = rule == Rule.REFUSED || (rule == Rule.UNKNOWN && !isOfLongerBucket(store, name, one.getKey()));
       if (isRefused && !ignored.contains(name)) {
-        throw new IOException(name + " isn't supported, and may change whose requests these are, or where they go. If it"
-            + " may be ignored, name it in " + IGNORED);
+        throw new IOException(name + " isn't supported, and may change the identity or the destination of requests."
+            + " If Laneway may ignore it, add its name to " + IGNORED);
       }
     }
   }

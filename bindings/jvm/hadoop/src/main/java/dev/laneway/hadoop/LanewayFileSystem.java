@@ -184,8 +184,10 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
   }
 
   /**
-   * @throws UnsupportedOperationException if the file may be moved, because a handle identifies an object only by its
-   *     key
+   * Returns a handle of a file. A handle identifies an object only by its key, so it can't follow a moved file.
+   *
+   * @throws UnsupportedOperationException If the handle must follow a moved file. Also if the handle must exclude
+   *     changes, and the status doesn't contain the file's version.
    */
   @Override
   protected PathHandle createPathHandle(FileStatus status, HandleOpt... options) {
@@ -195,9 +197,12 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     boolean mayMove = HandleOpt.getOpt(HandleOpt.Location.class, options).map(HandleOpt.Location::allowChange).orElse(false);
     boolean mayChange = HandleOpt.getOpt(HandleOpt.Data.class, options).map(HandleOpt.Data::allowChange).orElse(false);
     OpenParameters known = OpenParameters.of(status);
-    if (mayMove || (!mayChange && known.version().isEmpty())) {
+    if (mayMove) {
+      throw new UnsupportedOperationException("a handle can't follow a file that is moved");
+    }
+    if (!mayChange && known.version().isEmpty()) {
       throw new UnsupportedOperationException(
-          "a handle can't follow a moved file, and can exclude changes only with a status from this filesystem");
+          "a handle that doesn't allow changes of the file needs a status from this filesystem, which has its version");
     }
     return new PinnedHandle(keys.of(makeQualified(status.getPath())), mayChange ? null : known.version().get());
   }
@@ -392,7 +397,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     return new BulkDeletion(path, settings.files().pageSize(), connection.bucket(), keys, tally);
   }
 
-  // Capabilities, statistics and the end.
+  // Capabilities, statistics and closing.
 
   @Override
   public boolean hasPathCapability(Path at, String capability) throws IOException {

@@ -23,7 +23,7 @@ import org.apache.hadoop.fs.RemoteIterator;
 
 /**
  * Lists directories. Leaves out keys that no path can name, because they contain an empty name, {@code .} or {@code
- * ..}. A recursive delete or a rename of their directory includes them.
+ * ..}. But if their directory is renamed or recursively deleted, these keys are included.
  */
 final class Listings {
   private final Bucket bucket;

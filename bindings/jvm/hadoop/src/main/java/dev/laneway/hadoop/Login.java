@@ -32,7 +32,7 @@ sealed interface Login {
   /** A role of AWS, assumed by other credentials. */
   record Role(AssumedRole role, Login base) implements Login {}
 
-  /** A service account's key, in the JSON that Google hands out. */
+  /** A service account's key, as JSON in Google's own format. */
   record ServiceAccount(String json) implements Login {
     @Override
     public String toString() {

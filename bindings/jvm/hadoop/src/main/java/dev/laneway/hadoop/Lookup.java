@@ -18,7 +18,7 @@ import org.apache.hadoop.fs.Path;
  * begins with the directory's key and a slash.
  */
 final class Lookup {
-  /** Enough entries to distinguish an empty directory's marker from other entries. */
+  /** The number of entries to list: if there are two, at least one isn't the directory's own marker. */
   private static final int ENTRIES = 2;
 
   private final Bucket bucket;
@@ -67,8 +67,8 @@ final class Lookup {
    * entry. Takes one request.
    */
   CompletableFuture<Boolean> outlives(String directory, String going) {
-    // The removed entry may exist both as an object and as a directory. So among three entries, at least one isn't the
-    // removed entry.
+    // The removed entry may be in the listing twice: as an object and as a directory. So if there are three entries, at
+    // least one is another entry.
     return few(directory, ENTRIES + 1).thenApply(listing -> {
       boolean byObject = listing.objects().stream().anyMatch(object -> !object.key().equals(going));
       return byObject || listing.prefixes().stream().anyMatch(prefix -> !prefix.equals(Keys.inside(going)));
@@ -108,8 +108,8 @@ final class Lookup {
   }
 
   /**
-   * Returns the status of a directory, with the time of its marker if that was seen. Otherwise it has the current time,
-   * as with S3A, so that cleaners of old directories spare those of unknown age.
+   * Returns the status of a directory, with the time of its marker if this time is known. Otherwise the status has the
+   * current time, as with S3A, so that programs that remove old directories keep those of unknown age.
    */
   ObjectStatus directory(Path path, Optional<Instant> modified) {
     return ObjectStatus.directory(path, modified.orElseGet(Instant::now).toEpochMilli(), owner);

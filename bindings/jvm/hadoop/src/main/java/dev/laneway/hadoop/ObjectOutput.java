@@ -60,16 +60,16 @@ final class ObjectOutput extends FileOutput {
   }
 
   /**
-   * @throws FileAlreadyExistsException if a file was created meanwhile that must not be replaced
-   * @throws InterruptedIOException if the thread was interrupted; its message says whether the file exists, because the
-   *     store may have completed it
+   * @throws FileAlreadyExistsException If another writer has created the file, which must not be replaced.
+   * @throws InterruptedIOException If the thread was interrupted. The message says whether the file exists, because the
+   *     store may have completed it.
    */
   @Override
   void finish() throws IOException {
     try {
       out.complete();
     } catch (InterruptedIOException stop) {
-      throw (IOException) new InterruptedIOException(path() + " was given up at its end. " + left()).initCause(stop);
+      throw (IOException) new InterruptedIOException(path() + ": closing was interrupted. " + left()).initCause(stop);
     } catch (IOException failed) {
       if (Failures.isConflict(failed)) {
         IOException exists = new FileAlreadyExistsException(path() + " exists, or isn't in the requested state");
@@ -97,7 +97,7 @@ final class ObjectOutput extends FileOutput {
     }
   }
 
-  /** Aborts the object. If its completion was begun, the library cleans up by itself. */
+  /** Aborts the object. If the object's completion has already begun, the library itself cleans up. */
   @Override
   void giveUp() throws IOException {
     writer.abort();

@@ -16,9 +16,9 @@ import org.apache.hadoop.fs.impl.OpenFileParameters;
 /**
  * The options of an {@code openFile} call.
  *
- * <p>If the caller passes a status from this filesystem, opening reads exactly its version, and sends no request. A
- * status from another filesystem has no version, and neither has {@code fs.option.openfile.length}. Callers have passed
- * wrong lengths in both. So both are ignored, and the opening request fetches size and version.
+ * <p>If the caller passes a status from this filesystem, opening sends no request, and reads are of the version in the
+ * status. A status from another filesystem has no version, and neither has {@code fs.option.openfile.length}. Some
+ * callers pass wrong lengths in either of them. So both are ignored, and the opening request fetches size and version.
  *
  * @param bytes The file's size, if it is known for certain.
  * @param version The version to read, if it is known.

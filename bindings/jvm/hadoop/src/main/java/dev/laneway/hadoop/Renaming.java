@@ -60,8 +60,8 @@ final class Renaming {
   /**
    * Renames a file or a directory.
    *
-   * <p>If the destination is a directory, the source moves into it under its own name. But a source that is a directory
-   * replaces an empty destination. The directory that contained the source stays, even if it is now empty.
+   * <p>If the destination is a directory, the source moves into it under its own name. But if the source is a directory
+   * too, it replaces an empty destination. The directory that contained the source stays, even if it is now empty.
    *
    * <p>Returns false for the root, for a directory that would move into itself, and if a directory that isn't empty
    * already has the new name.
@@ -130,7 +130,8 @@ final class Renaming {
       try {
         Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE.ifAbsent()));
       } catch (IOException failed) {
-        // The store doesn't report which condition failed: the source's version, or that the destination doesn't exist.
+        // The store doesn't report which of the two conditions failed: that the source still has this version, or that
+        // the destination doesn't exist.
         if (Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
           throw (IOException)
               new FileAlreadyExistsException(bucket.url() + to + " was created by another writer").initCause(failed);

@@ -101,7 +101,7 @@ final class S3Login {
 
   /** Returns the credentials of the first provider that has some. */
   private Login first(String key, List<String> providers) throws IOException {
-    // Sources that may have credentials. Only requests could show it.
+    // Sources that may have credentials. Only requests could show whether they have some.
     Set<Place> places = EnumSet.noneOf(Place.class);
     for (String provider : providers) {
       Optional<Login> certain = certain(key, provider);

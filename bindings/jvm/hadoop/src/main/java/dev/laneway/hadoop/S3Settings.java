@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
 
 /** Reads the keys of S3A. */
 final class S3Settings {
-  /** AWS's own endpoints. They name only the region, so bucket names stay in the host name. */
+  /** AWS's own endpoints. They tell Laneway only the region, so bucket names stay in the host name. */
   private static final Pattern AWS =
       Pattern.compile("(?:https?://)?s3(?:-fips)?(?:[.-]([a-z0-9-]+))?\\.amazonaws\\.com(?:\\.cn)?/?");
 

@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>This class extends {@link FileOutputCommitter}, because Spark's own commit protocol asks only such committers for
  * the path of a task's files. In a directory of another filesystem, this class does the same as {@link
- * FileOutputCommitter}. So one setting can name it for all of Spark's Parquet files.
+ * FileOutputCommitter}. So one setting can name this class for all of Spark's Parquet files.
  */
 public class UploadCommitter extends FileOutputCommitter {
   private static final Logger LOG = LoggerFactory.getLogger(UploadCommitter.class);
@@ -108,8 +108,8 @@ public class UploadCommitter extends FileOutputCommitter {
   }
 
   /**
-   * Completes all files. If Spark overwrites partitions dynamically, then removes the older files of each partition
-   * that gets a new file.
+   * Completes all files. If Spark overwrites partitions dynamically, this method then removes the older files of each
+   * partition that gets a new file.
    */
   @Override
   public void commitJob(JobContext context) throws IOException {
@@ -202,9 +202,9 @@ public class UploadCommitter extends FileOutputCommitter {
   }
 
   /**
-   * Returns whether Spark overwrites partitions dynamically and leaves it to the committer. Then the output format's
-   * directory is Spark's staging directory in the output. Spark's own commit protocol gives that directory to the
-   * committer as the output, and moves the partitions by itself.
+   * Returns whether Spark overwrites partitions dynamically and leaves this to the committer. The output format's
+   * directory is then Spark's staging directory in the output. With Spark's own commit protocol, that directory is the
+   * committer's output, and Spark moves the partitions itself.
    */
   private static boolean replacesPartitions(FileSystem files, Path output, JobContext context) {
     Path staging = FileOutputFormat.getOutputPath(context);

@@ -46,8 +46,8 @@ final class Values {
 
   /**
    * Returns the value of a key, without surrounding spaces; empty if it isn't set, or is blank. Values from Hadoop's
-   * own file of defaults are ignored, because the user didn't choose them. For example, these say that S3A doesn't put
-   * bucket names into paths.
+   * own file of defaults are ignored, because the user didn't choose them. For example, one of these defaults says that
+   * S3A doesn't put bucket names into paths.
    */
   Optional<String> text(String key) {
     return value(key).map(Value::text);

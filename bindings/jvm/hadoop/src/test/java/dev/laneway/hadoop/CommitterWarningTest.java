@@ -12,7 +12,7 @@ import org.apache.log4j.WriterAppender;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The log names a committer that can't commit this filesystem's files, once. */
+/** The log warns once about each committer that can't commit this filesystem's files. */
 class CommitterWarningTest {
   @ParameterizedTest
   // Each warning appears once per process, and other tests have already caused the warnings for Hadoop's defaults. So

@@ -20,8 +20,8 @@ import java.util.concurrent.TimeUnit;
 /**
  * Faults of the embedded store, each of which hits a request of each operation. One store has all faults. Each cell has
  * its own folder, and its fault hits only requests for this folder. The core's matrix tests which kind of failure
- * follows from a fault. These cells test that a result is exact, or that the exception is one that callers of the
- * tested interface (the face) know.
+ * follows from a fault. These cells test that a call either has exactly the right result, or throws an exception that
+ * callers of the tested interface (the face) expect.
  */
 public final class FaultCells {
   /** The subject of a request. */
@@ -94,7 +94,7 @@ public final class FaultCells {
     F of(EmbeddedStore store, String scheme) throws IOException;
   }
 
-  /** Returns whether callers of the interface know an exception. */
+  /** Returns whether callers of the interface expect an exception of this kind. */
   public interface Known {
     boolean is(Exception failure);
   }

@@ -114,7 +114,7 @@ class HostileKeysTest {
     }
   }
 
-  /** A local file can't have one of these names, and Hadoop refuses the other. */
+  /** No local file can have the first of these names, and Hadoop refuses the second. */
   @Test
   void aNameThatNoLocalFileCanHaveIsAnErrorOnTheWayDown() throws IOException {
     for (String name : List.of("b\0c", WITH_COLON)) {

@@ -18,7 +18,7 @@ import org.apache.hadoop.fs.RawPathHandle;
 import org.apache.hadoop.fs.impl.OpenFileParameters;
 import org.junit.jupiter.api.Test;
 
-/** The options of files that callers open and create. */
+/** Tests the options that callers pass when they open or create a file. */
 class OptionsTest {
   private static final Path FILE = new Path("s3a://lake/a.parquet");
 

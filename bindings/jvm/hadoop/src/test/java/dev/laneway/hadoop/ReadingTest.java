@@ -62,7 +62,7 @@ class ReadingTest {
     files.close();
   }
 
-  /** Returns the requests that the process's engine has sent. */
+  /** Returns the number of requests that the process's engine has sent. */
   private long requests() throws IOException {
     try (Connection connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf))) {
       return connection.counters().orElseThrow().requests();

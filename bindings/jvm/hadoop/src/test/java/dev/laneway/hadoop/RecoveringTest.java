@@ -25,9 +25,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/**
- * Laneway retries after a single failure of the network or the store, so each of Hadoop's operations succeeds exactly.
- */
+/** Laneway retries after a single failure of the network or the store, so each of Hadoop's operations succeeds. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class RecoveringTest {

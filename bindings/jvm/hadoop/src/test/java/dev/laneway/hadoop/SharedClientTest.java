@@ -18,7 +18,7 @@ import org.apache.log4j.WriterAppender;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Hadoop makes a LanewayFs for each FileContext, and closes none. */
+/** Hadoop makes a LanewayFs for each FileContext, and never closes it. */
 class SharedClientTest {
   private static final int CONTEXTS = 20;
 

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The counts of a filesystem, and the attributes of its files. */
+/** Tests the statistics of a filesystem, and the attributes of its files. */
 @ParameterizedClass
 @ValueSource(strings = {"gs", "s3a"})
 class StatisticsTest {

@@ -64,7 +64,7 @@ class WritingTest {
   void aFileThatWasAbortedIsNotThereAndWhatWasThereBeforeStays() throws IOException {
     Path path = new Path(folder, "aborted");
     FSDataOutputStream out = files.create(path, true);
-    // Larger than a part, so that the store already has a part of the file.
+    // These bytes are more than one part, so the store already has a part of the file.
     out.write(new byte[20 << 20]);
     Abortable.AbortableResult aborted = out.abort();
     assertFalse(aborted.alreadyClosed());

@@ -28,7 +28,7 @@ class HudiTest {
   private static final int DAYS = 3;
   private static final int UPSERTS = 3;
 
-  /** The class of another connector, which the test uses instead and only with S3. */
+  /** The class of another connector. If it is set, the test uses it instead of Laneway, and only with S3. */
   private static final String IMPL = System.getProperty("laneway.consumers.impl", "");
 
   private static final String URL = endpoint();

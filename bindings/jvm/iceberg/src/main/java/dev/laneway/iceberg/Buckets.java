@@ -7,7 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The buckets of the process. All {@link LanewayFileIO}s with the same settings share one bucket object. A task
+ * Keeps the buckets of the process. All {@link LanewayFileIO}s with the same settings share one bucket object. A task
  * deserialises its FileIO, uses it for a file or two, and never closes it. So a new FileIO must not load credentials
  * again.
  */

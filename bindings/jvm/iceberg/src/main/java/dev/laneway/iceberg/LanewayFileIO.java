@@ -41,7 +41,10 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
 
   private SerializableMap<String, String> properties = SerializableMap.copyOf(Map.of());
 
-  /** Credentials that the catalog issued for prefixes. The list is mutable, because Kryo can't deserialise another. */
+  /**
+   * Credentials that the catalog issued for prefixes. The list is mutable, because Kryo can't deserialise an immutable
+   * one.
+   */
   private List<StorageCredential> credentials = new ArrayList<>();
 
   private transient volatile Map<Location.Store, FileMetrics> metrics;
@@ -151,7 +154,7 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
     return () -> Listed.of(location, bucket);
   }
 
-  /** Deletes everything whose location begins with the prefix, while it is listed. */
+  /** Deletes all files whose locations begin with the prefix, while the listing still runs. */
   @Override
   public void deletePrefix(String prefix) {
     Location location = Location.of(prefix);

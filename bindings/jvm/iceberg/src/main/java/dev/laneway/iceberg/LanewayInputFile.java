@@ -12,13 +12,14 @@ import org.apache.iceberg.io.SeekableInputStream;
 /** A file of a table. Its length may be known from the table's metadata. */
 final class LanewayInputFile implements InputFile {
   /**
-   * The number of last bytes that the opening request fetches if the file has an index at its end. They include the
-   * index, or all of a small file.
+   * The opening request fetches this many bytes from the end of a file that has an index there. They include the index,
+   * or all of a small file.
    */
   private static final long FOOTER_BYTES = 512 << 10;
 
   /**
-   * The same number for other files, which are read completely: manifests and metadata. Most of them take one request.
+   * The same number for other files, which are manifests and metadata and are read as a whole. Most of them are
+   * smaller, so they take one request.
    */
   private static final long WHOLE_BYTES = 1 << 20;
 
@@ -85,7 +86,7 @@ final class LanewayInputFile implements InputFile {
     }
   }
 
-  /** Returns whether its format has an index at the end. */
+  /** Returns whether the file's format has an index at the end. */
   private boolean isIndexed() {
     String name = location.key().toLowerCase(Locale.ROOT);
     return name.endsWith(".parquet") || name.endsWith(".orc") || name.endsWith(".puffin");

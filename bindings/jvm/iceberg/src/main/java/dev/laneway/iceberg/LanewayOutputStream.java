@@ -7,7 +7,7 @@ import dev.laneway.WriterStream;
 import java.io.IOException;
 import org.apache.iceberg.io.PositionOutputStream;
 
-/** Writes a file, which is created only when this is closed. After a failed write, nothing is created. */
+/** Writes a file, which appears only when this stream is closed. After a failed write, nothing is created. */
 final class LanewayOutputStream extends PositionOutputStream {
   private final String location;
   private final ObjectWriter writer;

@@ -133,7 +133,7 @@ final class StoreProperties {
     return options;
   }
 
-  /** Returns whether files are deleted. Otherwise they are left to the bucket's lifecycle rules. */
+  /** Returns whether Laneway deletes files, or leaves them to the bucket's lifecycle rules. */
   boolean deletes() {
     return store != Location.Store.S3 || Boolean.parseBoolean(said.getOrDefault("s3.delete-enabled", "true"));
   }

@@ -17,7 +17,7 @@ import org.apache.iceberg.io.SeekableInputStream;
 import org.apache.iceberg.io.StorageCredential;
 import org.junit.jupiter.api.Test;
 
-/** The meaning of catalogs' properties. */
+/** Tests the effect of a catalog's properties. */
 class StorePropertiesTest {
   private static final String SECRET = "hush-hush-hush";
 

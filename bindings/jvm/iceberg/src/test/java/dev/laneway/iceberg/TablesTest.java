@@ -40,7 +40,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The files of a table in one of Hadoop's catalogs, from its creation to its end. */
+/** Tests the files of a table in one of Hadoop's catalogs, from the table's creation to its removal. */
 @ParameterizedClass
 @CsvSource({"gs,false", "s3a,false", "gs,true", "s3a,true"})
 class TablesTest {
@@ -72,7 +72,7 @@ class TablesTest {
   private final HadoopCatalog catalog = new HadoopCatalog();
 
   TablesTest(String scheme, boolean isFaulty) {
-    // Hadoop keeps a filesystem for each name of a bucket.
+    // Hadoop caches one filesystem for each bucket name.
     String lake = isFaulty ? "faulty-" + scheme : "lake";
     store = isFaulty ? EmbeddedStore.broken(lake, FAULTS) : EmbeddedStore.with(lake);
     warehouse = scheme + "://" + lake + "/warehouse-" + scheme + "-" + System.nanoTime();
@@ -87,7 +87,7 @@ class TablesTest {
     catalog.close();
   }
 
-  /** A file with rows of these numbers. */
+  /** Writes a file with a row for each number from {@code from} up to {@code to}. */
   private static DataFile file(Table table, String name, long from, long to) throws IOException {
     OutputFile output = table.io().newOutputFile(table.location() + "/data/" + name + ".parquet");
     DataWriter<Record> writer = Parquet.writeData(output)
@@ -143,7 +143,7 @@ class TablesTest {
     assertEquals(LongStream.range(2000, 4000).boxed().toList(), ids(catalog.loadTable(NAME)));
     assertEquals(5, names(io, table.location() + "/data/").size(), "nothing has gone yet");
 
-    // Iceberg deletes the files that a snapshot removed once a newer snapshot exists and no older one.
+    // A snapshot has removed files. Iceberg deletes them after all older snapshots have expired.
     table.newAppend().appendFile(file(table, "later", 4000, 4010)).commit();
     Snapshot last = table.currentSnapshot();
     table.expireSnapshots().expireOlderThan(last.timestampMillis() + 1).retainLast(1).commit();

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 import org.apache.hadoop.fs.contract.AbstractContractContentSummaryTest;
 
-/** Hadoop's tests of counting what is below a directory. */
+/** Hadoop's tests of counting the files and bytes below a directory. */
 class ContentSummaryContractTest extends AbstractContractContentSummaryTest {
   @Override
   protected AbstractFSContract createContract(Configuration conf) {

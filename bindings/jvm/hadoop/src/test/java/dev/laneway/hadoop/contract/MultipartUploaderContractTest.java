@@ -34,7 +34,7 @@ class MultipartUploaderContractTest extends AbstractContractMultipartUploaderTes
     return isConsumed;
   }
 
-  /** Neither store still knows an aborted upload. */
+  /** Both stores forget an aborted upload at once. */
   @Override
   @Test
   public void testMultipartUploadAbort() throws Exception {

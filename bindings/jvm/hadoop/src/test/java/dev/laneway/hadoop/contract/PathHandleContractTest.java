@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 import org.apache.hadoop.fs.contract.AbstractContractPathHandleTest;
 
-/** Hadoop's tests of handles of files. */
+/** Hadoop's tests of path handles. */
 class PathHandleContractTest extends AbstractContractPathHandleTest {
   @Override
   protected AbstractFSContract createContract(Configuration conf) {

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
 import org.apache.hadoop.fs.contract.AbstractContractStreamIOStatisticsTest;
 
-/** Hadoop's tests of the counts of streams. */
+/** Hadoop's tests of the statistics that streams keep. */
 class StreamIOStatisticsContractTest extends AbstractContractStreamIOStatisticsTest {
   @Override
   protected AbstractFSContract createContract(Configuration conf) {

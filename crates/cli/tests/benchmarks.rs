@@ -249,7 +249,7 @@ fn what_makes_no_sense_is_said_before_anything_is_measured() {
 fn a_link_is_measured_in_each_course_and_a_line_says_how_to_repeat_it() {
     let home = tempfile::tempdir().expect("a folder");
     let laneway = program(home.path());
-    // The fastest link of all: even the smallest job takes about two seconds on it.
+    // On this link, a run takes the least time: about two seconds.
     let link = "2ms,250Mbit/s,256KiB,0.1%";
     let words = ["--json", "bench", "links", "--link", link, "--runs", "1", "--report", "r.html"];
     let lines = laneway.run(words).succeeds().json();

@@ -174,8 +174,8 @@ impl Error {
     }
 
     /// Returns whether the same request, run again later, can continue from the bytes transferred so far.
-    /// Laneway then keeps these bytes. The request can continue if the network or the store failed,
-    /// credentials expired, or the disk is full.
+    /// Laneway then keeps these bytes. The request can continue if the network or the store failed, if
+    /// credentials or permissions were missing, or if the disk or a quota is full.
     pub(crate) fn is_passing(&self) -> bool {
         match &self.0.cause {
             Cause::Store(error) => Self::is_passing_of(error),

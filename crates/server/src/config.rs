@@ -41,9 +41,9 @@ pub struct Config {
     /// numbers start from `seed`.
     pub loss: f64,
     /// The maximum rate of each connection in bytes per second, in each direction separately, including TLS and
-    /// framing. `None` means no limit. S3 sends about 90 MB/s on a connection. After a pause, 64 KiB or the bytes of 3
-    /// ms pass without delay. If a client sends faster, its bytes wait in buffers of the kernel or of the simulated
-    /// path.
+    /// framing. `None` means no limit. S3 sends about 90 MB/s on a connection. After a pause, 64 KiB or the
+    /// bytes of 3 ms, if they are more, pass without delay. If a client sends faster, its bytes wait in buffers of the
+    /// kernel or of the simulated path.
     pub connection_bandwidth: Option<u64>,
     /// The maximum number of connections that are served at the same time. `None` means no limit. Further connections
     /// are accepted, and wait until a served one ends.

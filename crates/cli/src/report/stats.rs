@@ -83,7 +83,7 @@ impl CommandStats {
             let scheme = provider.scheme();
             rows.push((
                 "listings",
-                format!("{keys} keys in {pages} pages, {at_once} at once, on {scheme}://"),
+                format!("{keys} keys in {pages} pages, at most {at_once} at the same time, on {scheme}://"),
             ));
         }
         for (provider, requests) in &self.requests {
@@ -280,7 +280,7 @@ mod tests {
             "body bytes sent      4700000 (4.5 MiB)",
             "goodput              10.0 MiB/s",
             "CPU time             0.12 s",
-            "listings             50000 keys in 68 pages, 6 at once, on s3://",
+            "listings             50000 keys in 68 pages, at most 6 at the same time, on s3://",
             "cost of requests     $0.0050012 for 1000 writes and lists, 3 reads, 0 deletes on gs://",
             "                     list price as of 2026-01, one region, egress and storage not included",
         ] {

@@ -18,7 +18,7 @@ const GROWTH: u64 = 4;
 const MOST: u64 = 16 << 20;
 
 /// Behind a read in order into the program's own buffer, Laneway fetches at least a quarter (1/`BEHIND`) of
-/// its bytes in advance. So at most a fifth of the bytes is fetched in vain if the program then jumps.
+/// its bytes in advance, but at most [`MOST`].
 const BEHIND: u64 = 4;
 
 /// If reads have at least this many bytes, Laneway fetches the following bytes before the program asks for

@@ -259,8 +259,8 @@ impl Dispatcher {
             self.origin(origin).dial_failed(role, now);
         } else {
             self.origin(origin).forgive(role);
-            // Announced attempts can't be failed like queued ones, so forget them. Otherwise the dispatcher would dial for them again and
-            // again.
+            // Announced attempts have no caller to whom the failure could be reported, so forget them. Otherwise the dispatcher would dial
+            // for them again and again.
             self.origin(origin).anticipated = 0;
             let hedges = self.waiting_hedges(origin, role);
             self.ledger.account_mut(origin).hedges.retain(|hedge| !hedges.contains(hedge));

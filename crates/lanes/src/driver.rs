@@ -228,7 +228,7 @@ impl Driver {
             }
             self.carry_out();
             if !self.claims.is_empty() {
-                // By now, the dispatcher has counted the requests of these claims, so the claims end.
+                // The dispatcher counts these requests itself now, so release the places that were reserved for them.
                 self.claims.clear();
                 self.origins.iter().for_each(|entry| entry.spare.set_again());
             }

@@ -27,7 +27,7 @@ class _Variable(NamedTuple):
 
 
 class _Refused(NamedTuple):
-    """A key of other libraries that has no meaning here, with the reason."""
+    """A key of another library that Laneway refuses, and the reason."""
 
     why: str
 

@@ -184,7 +184,7 @@ def _place(place: Place, chosen: dict[str, Any]) -> str:
         return os.fspath(cast("str | os.PathLike[str]", place))
     for name, value in getattr(place, "_settings", dict)().items():
         if chosen.setdefault(name, value) != value:
-            raise UsageError(f"the stores of a job have different settings: {place!r} has another {name}")
+            raise UsageError(f"all stores of a job must have the same settings, but {name} differs for {place!r}")
     return getattr(place, "_location", None) or place.url
 
 

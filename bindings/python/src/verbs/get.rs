@@ -324,7 +324,7 @@ impl BytesStream {
                     chunks.push(chunk);
                 }
             }
-            // Don't copy a single chunk.
+            // If there is only one chunk, return it without a copy.
             Ok::<_, Error>(match chunks.len() {
                 0 | 1 => chunks.pop().unwrap_or_default(),
                 _ => ::bytes::Bytes::from(chunks.concat()),

@@ -23,7 +23,7 @@ pub(crate) struct SignVerb {
     urls: Vec<OsString>,
     /// Let the URLs expire after TIME, such as 15m or 12h (at most 7d)
     ///
-    /// A URL that is signed with temporary credentials expires when they expire, if that is earlier.
+    /// If temporary credentials sign the URL, it expires no later than they do.
     ///
     /// Example: laneway sign --expires 15m s3://my-bucket/key
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "1h")]

@@ -16,8 +16,8 @@ pub(super) async fn upload(work: &Work) -> Result<Tally, Failure> {
     for name in work.files.names() {
         let session = begin(work, &rival, name).await?;
         let content = work.files.read(name)?;
-        // `session` is only a path and query. Use the endpoint's address, which is known to work. An emulator may put
-        // another address of itself into the session's URL.
+        // `session` is only a path and query. Use the endpoint's address, which is known to work. The session
+        // URL of an emulator may contain a different address.
         let request = work.site.request(Method::PUT, &session, content)?;
         rival.connect_h1().await?.send(request).await?.succeeded()?;
     }

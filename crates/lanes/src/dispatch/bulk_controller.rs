@@ -337,7 +337,7 @@ impl BulkInFlight {
         SmallTraffic { expects_small, allowed }: SmallTraffic,
     ) -> Option<Option<u32>> {
         if group.lanes == 0 && expects_small {
-            // Keep the last limit for the next bulk.
+            // Keep the last limit for the bulk that comes next.
             return None;
         }
         let is_held = self.applied.is_some();

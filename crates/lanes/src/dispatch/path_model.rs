@@ -30,7 +30,7 @@ pub(super) struct Throughput {
     cannot_be_read: bool,
 }
 
-/// The kind of traffic during a reading.
+/// The kind of traffic on the path during a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PathLoad {
     /// True if bulk moves without a limit, or if small requests wait for other requests to end. Only such traffic can fill the path.

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use crate::threads::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// After this many bytes, a connection is no longer young. A window that begins with ten segments of 1448 bytes and doubles sends 100 kB in
-/// its first three flights. If the end of the fourth flight divides a request, that costs little.
+/// its first three flights. A request that begins in the fourth flight and ends in the fifth costs little.
 const YOUNG: u64 = 96 * 1024;
 
 /// The maximum plaintext bytes of a TLS record on a young connection. With 22 bytes for TLS, and with the headers of IP and TCP, a record

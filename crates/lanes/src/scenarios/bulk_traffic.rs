@@ -153,7 +153,11 @@ fn uploads_are_not_judged_where_nothing_says_what_has_been_acknowledged() {
             "{protocol:?}: send buffers are limited: {:?}",
             world.send_buffers
         );
-        assert_eq!(world.dispatcher.next_tick(), None, "{protocol:?}: the dispatcher waits for a tick");
+        assert_eq!(
+            world.dispatcher.next_tick(),
+            None,
+            "{protocol:?}: the dispatcher has a timer, although nothing is left to do"
+        );
     }
 }
 

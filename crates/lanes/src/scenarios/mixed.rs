@@ -174,7 +174,7 @@ impl MixedJob {
     }
 }
 
-// Compares the simulated network with a real one: the mixed job was also measured with the program on the test rig's links.
+// Compares the simulated network with a real one: the program `laneway` also did the mixed job on the test rig's links.
 //
 // The measurements are of 2026-11-23, with a release build without LTO on two idle cores, BBR senders, and one to three runs per row. The
 // jobs are `mixed` from MinIO over HTTP/1.1, `mixedgcs` from nginx over HTTP/2 and `mixedput` to MinIO. The simulated network needs no CPU

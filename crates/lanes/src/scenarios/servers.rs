@@ -166,7 +166,7 @@ fn a_healthy_server_that_loses_nothing_is_hardly_ever_asked_twice() {
             }
             world.run();
             // On slower links the queue overflows, and a dropped request looks like a request that the server never answers. So a few
-            // hedges are allowed there. At 10 Gbit/s, large transfers whose windows grow late cause up to three hedges of 1,020 requests.
+            // hedges are allowed there. At 10 Gbit/s, the windows of large transfers grow late, so up to 3 of the 1,020 requests are hedged.
             let most = world.sent / if link < TEN_GIGABIT { 50 } else { 300 };
             let hedges = world.hedged;
             assert!(hedges <= most, "{protocol:?} at {link:.0e} bytes per second: {hedges} hedges were sent");

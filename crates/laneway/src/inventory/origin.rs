@@ -88,7 +88,7 @@ impl InventoryFile {
     /// Checks the file's MD5 against the manifest, before anything else reads the file.
     ///
     /// # Errors
-    /// If the MD5 differs, because the file is incomplete, or isn't the one that the manifest describes.
+    /// Fails if the MD5 differs. The file is then incomplete, or not the one that the manifest describes.
     fn check_md5(&mut self, expected: &str) -> Result<(), Error> {
         let unreadable = |e| Error::local(&self.name, "can't be read as an inventory", e);
         let mut buffer = vec![0; BUFFER_LEN];

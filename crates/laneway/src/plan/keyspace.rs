@@ -291,9 +291,9 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Records that the store has denied permission for a page. Returns true if the request had a longer
-    /// prefix than the caller's, or a limit of keys, because either can be the reason. In that case, the page
-    /// is requested again. This and all later requests have the caller's own prefix and no limit.
+    /// Records that the store has denied permission for a page. A policy may allow only the caller's own
+    /// prefix, without a bound on the keys. So if the request had a longer prefix or a bound, returns true: the
+    /// page is requested again. This and all later requests have the caller's own prefix and no bound.
     pub(crate) fn refused(&mut self, id: StretchId) -> bool {
         let Some(at) = self.place(id) else { return false };
         let page = &mut self.stretches[at].page;

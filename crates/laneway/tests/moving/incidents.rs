@@ -338,7 +338,7 @@ fn an_upload_continues_at_its_sessions_offset() {
         let to = Location::object(Provider::Gcs, BUCKET, "k");
         CopyRequest::new(vec![Location::from(path.as_path())], to).no_clobber(true)
     };
-    // The session keeps half of each chunk, at an unaligned offset.
+    // The session keeps only the first half of each chunk, so the next offset is unaligned.
     let (scripted, stored) = session(|came, _| if came > MIB { came / 2 + 1001 } else { came });
     Report::of(client(&scripted).copy(request())).all_done();
     assert!(*stored.lock().unwrap() == bytes);

@@ -145,7 +145,7 @@ fn a_source_that_does_not_exist_is_an_error_and_removes_nothing() {
             (stage.keys(), names(&stage.path("tree"))),
             (vec!["p/a".to_owned()], vec!["a".to_owned()])
         );
-        // An empty bucket exists, and so does a prefix with a folder marker.
+        // An empty bucket counts as an existing source, and so does a prefix that has only a folder marker.
         stage.rm(vec![stage.url("p/a")], false).all_done();
         assert_eq!(
             counts(&sync(&stage, SyncRequest::new(stage.url(""), local(&stage, "new")))),

@@ -31,7 +31,7 @@ Done with a difference:
 - The store refuses bucket policies, lifecycles, GCS `iam`, and canned access control lists that grant access to others
   (501). With `--accept-unenforced`, it stores and returns them, but doesn't enforce them.
 - The store knows only predefined access control lists. GetObjectAcl, GetBucketAcl and `projection=full` show them. The
-  store refuses grants (`x-amz-grant-*`) and lists in documents (501). It refuses a list in a JSON resource unless the list
+  store refuses grants (`x-amz-grant-*`) and lists in documents (501). It refuses an access control list in a JSON resource unless it
   equals a predefined one.
 - DeleteObjects accepts `x-amz-bypass-governance-retention` for every bucket. S3 refuses this header for a bucket without
   Object Lock.

@@ -20,7 +20,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 const PAUSES: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(700)];
 
 /// The pauses between attempts on a machine of the server's own cloud. There, Laneway also tries again after an attempt
-/// without any answer. A Kubernetes agent that replaces the server may start after the pod that needs it.
+/// without any answer. On Kubernetes, an agent replaces the server, and may start later than the pods.
 const PAUSES_AT_HOME: [Duration; 6] = [
     Duration::from_millis(300),
     Duration::from_millis(700),

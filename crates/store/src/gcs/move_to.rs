@@ -97,7 +97,7 @@ impl Gcs {
         let outgoing =
             request(from, *generation, to, onto).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let moved = match exchange.send(&outgoing).await {
-            // Treat an answer that can't be read like a lost one.
+            // Treat an unreadable answer as a lost one.
             Ok(sent) => read(&exchange, &sent, to, source.size).map_err(|error| error.uncertain(true)),
             Err(error) => Err(error),
         };

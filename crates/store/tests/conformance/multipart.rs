@@ -6,7 +6,7 @@ use laneway_store::{Body, Checksums, Condition, ErrorKind, Multipart, Part, Part
 
 use crate::world::{World, crc32c, noise, sums};
 
-/// Every part but the last must have 5 MiB.
+/// Every part except the last must have at least 5 MiB.
 const PART: usize = 5 << 20;
 
 async fn begin(world: &World, options: &PutOptions) -> Multipart {

@@ -17,7 +17,7 @@ AGE_MAX_S = 5.0
 # The initial and the maximum number of files that are opened ahead. Sixteen are enough for a program that reads footers
 # one after another, even if it takes 20 ms to open a file.
 AHEAD_FIRST, AHEAD_MAX = 2, 16
-# The search for the next files looks at no more entries of a listing than this.
+# The maximum number of entries of a listing in which the next files are searched.
 LOOK_MAX = 100
 
 Listing = list[dict[str, Any]]

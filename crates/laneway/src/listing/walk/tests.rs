@@ -124,7 +124,7 @@ fn an_unreadable_directory_is_told_and_the_rest_goes_on() {
     let (files, others) = walked(dir.path(), false, 2);
     fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
     assert!(files.contains(&"open/f".to_owned()));
-    // The user root can read a directory without permissions, so the walk may find its file instead.
+    // Root can read a directory of mode 0, so the walk may find the file in it instead.
     assert!(
         others.iter().any(|o| o.contains("closed: can't be read")) || files.contains(&"closed/g".to_owned())
     );

@@ -58,7 +58,7 @@ async fn claims(job: &JobState, staged: &Arc<StagedFile>) -> Result<Vec<Claim>, 
     job.engine.files.run(move || staged.claims()).await
 }
 
-/// Returns the CRC of each part, from the CRCs of the claims. Several file threads read different parts in
+/// Returns the CRC of each part. Combines the CRCs of the journal's ranges if there is a journal. Several file threads read different parts in
 /// parallel, because without a journal the whole file must be read.
 async fn combined(
     job: &JobState,

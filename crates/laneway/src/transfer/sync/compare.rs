@@ -54,7 +54,7 @@ pub(super) fn holds_only_a_copy(own_name: &str, there: &[String], source_has_it:
 pub(super) enum ComparisonMethod {
     /// By checksums. Laneway requests an object's metadata if its listing shows no checksum.
     Checksum,
-    /// By checksums, for items that differ only in their times. A request for each object would cost more
+    /// By checksums, but only for items whose times differ and whose sizes are equal. A request for each object would cost more
     /// than it saves, so Laneway uses the checksums in listings if possible.
     Content,
     /// By the modification time in the object's metadata.

@@ -177,7 +177,7 @@ fn side(job: &JobState, request: &VerifyRequest, role: SideRole) -> Result<Side,
     }
 }
 
-/// The finding, with the error of an entry that can't be read.
+/// The result of comparing a pair. If one of its entries can't be read, it includes the error.
 type PairFinding = (Finding, Option<Error>);
 
 /// A name, and its entries on both sides.

@@ -214,7 +214,7 @@ final class Engine {
       case SAID -> EngineLog.said(event.count(), event.text());
       default ->
           throw new IllegalStateException(
-              "the native library sent an unknown kind of event; it is of another version than the jar");
+              "the native library sent an unknown kind of event; the library and the jar have different versions");
     }
   }
 

@@ -109,7 +109,7 @@ public final class Laneway implements AutoCloseable {
       return with("environment", "true");
     }
 
-    /** Starts with these variables and no others, for programs that act for several users. */
+    /** Reads these variables instead of the environment, for programs that act for several users. */
     public Builder fromVariables(Map<String, String> variables) {
       with("variables", "");
       variables.forEach((name, value) -> with("variables:" + name, value));

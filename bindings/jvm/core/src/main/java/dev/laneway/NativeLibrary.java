@@ -51,7 +51,7 @@ final class NativeLibrary {
     String hash;
     try (InputStream listed = NativeLibrary.class.getResourceAsStream(resource + ".sha256")) {
       if (listed == null) {
-        throw failed("the jar doesn't contain it for " + platform(), null);
+        throw failed("the jar contains no native library for " + platform(), null);
       }
       hash = new String(listed.readAllBytes(), StandardCharsets.US_ASCII).strip();
     }
@@ -75,7 +75,7 @@ final class NativeLibrary {
     Path partial = library.resolveSibling(UUID.randomUUID() + ".tmp");
     try (InputStream packed = NativeLibrary.class.getResourceAsStream(resource)) {
       if (packed == null) {
-        throw failed("the jar doesn't contain it for " + platform(), null);
+        throw failed("the jar contains no native library for " + platform(), null);
       }
       Files.copy(packed, partial);
       // If another process unpacks the library at the same time, one file replaces the other, and both have the same

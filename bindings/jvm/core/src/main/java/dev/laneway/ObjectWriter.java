@@ -7,7 +7,7 @@ import java.nio.channels.WritableByteChannel;
 import java.util.Objects;
 
 /**
- * Writes an object from bytes that the caller writes to it. Nothing is visible in the store before {@link #finish} has
+ * Creates an object from the bytes that the caller writes. Nothing is visible in the store before {@link #finish} has
  * succeeded. If the writer is closed or aborted before that, nothing stays in the store. Only one thread may use it at
  * a time.
  */
@@ -48,7 +48,7 @@ public final class ObjectWriter implements WritableByteChannel {
     check();
     int length = bytes.remaining();
     hasFailed = true;
-    // The engine accepts bytes that fit into the current part without waiting.
+    // If the bytes fit into the current part, the engine accepts them without waiting.
     int taken = Native.writeNow(handle.number(), bytes, length);
     while (taken < length) {
       ByteBuffer rest = bytes.duplicate();

@@ -13,6 +13,7 @@
 //! and it doesn't resume in the middle of a body.
 
 mod aws_files;
+mod azure;
 mod bucket;
 mod capabilities;
 mod checksum;
@@ -57,6 +58,7 @@ mod unless;
 mod upload;
 mod xml;
 
+pub use azure::bucket_at as azure_bucket;
 pub use bucket::{BucketSetting, NewBucket};
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,

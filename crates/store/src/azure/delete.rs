@@ -14,6 +14,7 @@ use crate::credentials::{RequestToSign, new_number, stamp};
 use crate::delete_many::{BatchDeleteDialect, BatchFailure, DeleteDialect, DeleteOutcome, fate};
 use crate::encode::QueryString;
 use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
+use crate::judge::ErrorResponse;
 use crate::reconcile::removed;
 use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 
@@ -65,12 +66,25 @@ impl BatchDeleteDialect for Azure {
         let sent = exchange.send(&outgoing).await?;
         let content_type = sent.response.head.header("content-type").unwrap_or_default();
         let answers = answers(content_type, &sent.response.body, objects.len());
-        let fates = answers.into_iter().map(|answer| match answer {
-            Some((status, _)) if status.is_success() => DeleteOutcome::Deleted,
-            Some((_, failure)) => fate(failure::kind(&failure), failure),
-            None => DeleteOutcome::RetrySeparately { may_be_gone: true },
-        });
+        let is_repeated = sent.attempts > 1;
+        let fates = answers.into_iter().map(|answer| outcome(answer, is_repeated));
         Ok((fates.collect(), sent))
+    }
+}
+
+/// The status of one delete, and the failure that it describes if it isn't a success.
+type Answer = (StatusCode, ErrorResponse);
+
+/// Decides what happened to one object of a batch. If the batch was sent more than once, an earlier attempt may have
+/// deleted an object that is missing now.
+fn outcome(answer: Option<Answer>, is_repeated: bool) -> DeleteOutcome {
+    match answer {
+        Some((status, _)) if status.is_success() => DeleteOutcome::Deleted,
+        Some((_, failure)) if is_repeated && failure.code.as_deref() == Some("BlobNotFound") => {
+            DeleteOutcome::Deleted
+        }
+        Some((_, failure)) => fate(failure::kind(&failure), failure),
+        None => DeleteOutcome::RetrySeparately { may_be_gone: true },
     }
 }
 
@@ -133,11 +147,7 @@ fn written(name: &HeaderName) -> &str {
 ///
 /// The service leaves `Content-ID` out of some errors, and the line break after the last boundary. An answer without an
 /// id is used only if all answers are there, in the order of the requests.
-fn answers(
-    content_type: &str,
-    body: &[u8],
-    count: usize,
-) -> Vec<Option<(StatusCode, crate::judge::ErrorResponse)>> {
+fn answers(content_type: &str, body: &[u8], count: usize) -> Vec<Option<Answer>> {
     let mut found: Vec<_> = (0..count).map(|_| None).collect();
     let parts = parts(content_type, body);
     let is_complete = parts.len() == count;
@@ -172,8 +182,6 @@ fn parts<'a>(content_type: &str, body: &'a [u8]) -> Vec<&'a [u8]> {
     }
     parts
 }
-
-type Answer = (StatusCode, crate::judge::ErrorResponse);
 
 /// Reads the answer to one delete, and its id if it has one.
 fn read_part(part: &[u8]) -> Option<(Option<usize>, Answer)> {
@@ -259,6 +267,15 @@ mod tests {
         ];
         assert_eq!(statuses(&body.concat(), 2), [Some(202), Some(404)]);
         assert_eq!(statuses(&body.concat(), 3), [None, None, None]);
+    }
+
+    #[test]
+    fn a_repeated_batch_takes_missing_objects_for_deleted() {
+        let missing = "x-ms-error-code: BlobNotFound\r\n\r\n";
+        let body = part("Content-ID: 0\r\n", "404 Not Found", missing);
+        let answer = || answers(TYPE, body.as_bytes(), 1).pop().flatten();
+        assert!(matches!(outcome(answer(), true), DeleteOutcome::Deleted));
+        assert!(matches!(outcome(answer(), false), DeleteOutcome::Failed(_)));
     }
 
     #[test]

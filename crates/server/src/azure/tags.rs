@@ -1,0 +1,144 @@
+//! Index tags of blobs: their formats in headers and documents, and the expressions that select blobs by tags.
+//! <https://learn.microsoft.com/rest/api/storageservices/find-blobs-by-tags>
+
+use std::collections::BTreeMap;
+
+use super::error::BlobError;
+use crate::query::Query;
+
+/// The limits of the service: tags of a blob, and the length of names and values.
+const TAGS_MAX: usize = 10;
+const NAME_CHARS_MAX: usize = 128;
+const VALUE_CHARS_MAX: usize = 256;
+
+/// Parses the header `x-ms-tags`, which has the tags as a query.
+pub(super) fn in_header(text: &str) -> Result<BTreeMap<String, String>, BlobError> {
+    let pairs = Query::parse(Some(text)).into_pairs();
+    checked(pairs)
+}
+
+/// Returns tags if the service permits them.
+pub(super) fn checked(
+    pairs: impl IntoIterator<Item = (String, String)>,
+) -> Result<BTreeMap<String, String>, BlobError> {
+    let mut tags = BTreeMap::new();
+    for (name, value) in pairs {
+        let is_valid = (1..=NAME_CHARS_MAX).contains(&name.chars().count())
+            && value.chars().count() <= VALUE_CHARS_MAX
+            && [&name, &value].iter().all(|text| text.chars().all(is_permitted));
+        if !is_valid || tags.insert(name, value).is_some() {
+            return Err(BlobError::new("InvalidTags"));
+        }
+    }
+    if tags.len() > TAGS_MAX {
+        return Err(BlobError::new("InvalidTags"));
+    }
+    Ok(tags)
+}
+
+fn is_permitted(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || " +-./:=_".contains(letter)
+}
+
+/// An expression on tags: `"a" = 'b' AND "c" >= 'd'`, and alternatives of such expressions with `OR`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TagFilter(Vec<Vec<TagComparison>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TagComparison {
+    name: String,
+    operator: String,
+    value: String,
+}
+
+impl TagFilter {
+    pub(super) fn parse(text: &str) -> Option<TagFilter> {
+        let mut rest = text.trim();
+        let mut alternatives = vec![Vec::new()];
+        loop {
+            let (name, after) = word(rest)?;
+            let after = after.trim_start();
+            let operator =
+                ["<>", ">=", "<=", "=", ">", "<"].into_iter().find(|name| after.starts_with(name))?;
+            let after = after[operator.len()..].trim_start();
+            let (value, after) = after.strip_prefix('\'')?.split_once('\'')?;
+            let comparison = TagComparison { name, operator: operator.to_owned(), value: value.to_owned() };
+            alternatives.last_mut()?.push(comparison);
+            rest = after.trim_start();
+            if rest.is_empty() {
+                return Some(TagFilter(alternatives));
+            }
+            let (conjunction, after) = rest.split_once(' ')?;
+            if conjunction.eq_ignore_ascii_case("or") {
+                alternatives.push(Vec::new());
+            } else if !conjunction.eq_ignore_ascii_case("and") {
+                return None;
+            }
+            rest = after.trim_start();
+        }
+    }
+
+    /// Returns true if the tags match. `@container` stands for the container's name.
+    pub(super) fn matches(&self, tags: &BTreeMap<String, String>, container: Option<&str>) -> bool {
+        let holds = |comparison: &TagComparison| {
+            let tag = match comparison.name.as_str() {
+                "@container" => container,
+                name => tags.get(name).map(String::as_str),
+            };
+            let value = comparison.value.as_str();
+            match (tag, comparison.operator.as_str()) {
+                (Some(tag), "=") => tag == value,
+                (Some(tag), ">") => tag > value,
+                (Some(tag), ">=") => tag >= value,
+                (Some(tag), "<") => tag < value,
+                (Some(tag), "<=") => tag <= value,
+                (tag, "<>") => tag != Some(value),
+                _ => false,
+            }
+        };
+        self.0.iter().any(|all| all.iter().all(holds))
+    }
+}
+
+/// Splits off a name, which may be in double quotes.
+fn word(text: &str) -> Option<(String, &str)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let (name, rest) = quoted.split_once('"')?;
+        return Some((name.to_owned(), rest));
+    }
+    let end = text.find(|c: char| c.is_whitespace() || "<>=".contains(c))?;
+    (end > 0).then(|| (text[..end].to_owned(), &text[end..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expression_selects_blobs_by_their_tags() {
+        let tags = in_header("a=1&colour=dark+red").unwrap();
+        for (text, expected) in [
+            ("\"a\" = '1'", true),
+            ("a='1' AND \"colour\" >= 'dark'", true),
+            ("a='2' OR colour='dark red'", true),
+            ("a='2' OR a='3'", false),
+            ("\"b\" <> '1'", true),
+            ("@container='demo' AND a<'2'", true),
+            ("@container='other'", false),
+        ] {
+            assert_eq!(TagFilter::parse(text).unwrap().matches(&tags, Some("demo")), expected, "{text}");
+        }
+        for text in ["", "a", "a=1", "a='1' XOR b='2'", "a='1", "='1'", "\"a"] {
+            assert_eq!(TagFilter::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_tags_that_the_service_refuses() {
+        let long = "x".repeat(129);
+        let many = (0..11).map(|n| format!("t{n}=v")).collect::<Vec<_>>().join("&");
+        for text in ["a=%2A", "=v", &format!("{long}=v"), &many, "a=1&a=2"] {
+            assert_eq!(in_header(text).unwrap_err().code(), "InvalidTags", "{text}");
+        }
+    }
+}

@@ -39,6 +39,7 @@ use error::{BlobError, BlobResult};
 use leases::Leases;
 pub(crate) use operation::Operation;
 use service::ServiceProperties;
+pub(crate) use service::{allow_origin, preflight};
 
 /// The maximum size of an XML document in a request, which a block list of 50,000 blocks needs.
 const DOCUMENT_BYTES_MAX: usize = 8 << 20;
@@ -148,7 +149,9 @@ impl Target {
             || container.is_empty()
             || query.value("restype").is_some_and(|kind| kind.eq_ignore_ascii_case("container"));
         let (container, blob) = if is_container { (container, blob) } else { (ROOT, container) };
-        Target { account: decode(account), container: decode(container), blob: decode(blob) }
+        // The service replaces backslashes in names of blobs.
+        let blob = decode(blob).replace('\\', "/");
+        Target { account: decode(account), container: decode(container), blob }
     }
 }
 
@@ -232,11 +235,18 @@ pub(crate) async fn answer(
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
     let id = state.request_id();
+    let is_head = head.method == http::Method::HEAD;
     let version = head.headers.get("x-ms-version").cloned();
     let client_id = head.headers.get("x-ms-client-request-id").cloned();
     let answer = match respond(state, head, body, query, &id).await {
         Ok(answer) => answer,
-        Err(refused) => refused.answer(&id),
+        Err(refused) => {
+            let mut answer = refused.answer(&id);
+            if is_head {
+                answer.headers_mut().remove(http::header::CONTENT_TYPE);
+            }
+            answer
+        }
     };
     complete(answer, &id, version, client_id)
 }

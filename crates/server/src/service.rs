@@ -233,6 +233,9 @@ async fn dispatch(
         return refuse(shared, request.into_body(), &route, FaultStatus::status(403)).await;
     }
     let objects = shared.gcs.objects.clone();
+    if *request.method() == Method::OPTIONS && route.call == Api::Azure {
+        return azure::preflight(&shared.azure, request.headers());
+    }
     if *request.method() == Method::OPTIONS {
         return cross_origin::preflight(&objects, &route, request.headers());
     }
@@ -240,7 +243,7 @@ async fn dispatch(
     let asking = cross_origin::CorsRequest::of(&head, &route);
     let mut answer = of_dialect(shared, Request::from_parts(head, body), query, route).await;
     if let Some(asking) = asking {
-        asking.tell(&objects, answer.headers_mut());
+        asking.tell(&objects, &shared.azure, answer.headers_mut());
     }
     answer
 }

@@ -27,7 +27,7 @@ const SKEW_US: u64 = 15 * 60 * 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Access {
     /// The account's key or a bearer token.
-    Full { by_key: bool },
+    Full,
     /// A SAS token with these permissions.
     Sas(String),
     /// Public access to a container.
@@ -38,7 +38,7 @@ impl Access {
     /// Returns true if a SAS token has one of these permissions, or if the request may do everything.
     pub(super) fn permits(&self, letters: &str) -> bool {
         match self {
-            Access::Full { .. } => true,
+            Access::Full => true,
             Access::Sas(permissions) => letters.chars().any(|letter| permissions.contains(letter)),
             Access::Public => false,
         }
@@ -57,19 +57,23 @@ pub(super) fn authorize(
         let missing = BlobError::unauthenticated("The account does not exist.");
         return Err(missing);
     }
+    let is_bearer = authorization_scheme(head).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer"));
+    if operation == Operation::GetUserDelegationKey && !is_bearer {
+        return Err(BlobError::unauthenticated("Only authentication scheme Bearer is supported"));
+    }
     let authorization = head.headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
     let scheme = authorization.and_then(|value| value.split_once(' ')).unwrap_or_default();
     match scheme {
         ("SharedKey", credential) => {
             check_signature(state, head, target, credential, string_to_sign(head, target))?;
-            Ok(Access::Full { by_key: true })
+            Ok(Access::Full)
         }
         ("SharedKeyLite", credential) => {
             check_signature(state, head, target, credential, lite_string_to_sign(head, query, target))?;
-            Ok(Access::Full { by_key: true })
+            Ok(Access::Full)
         }
         (bearer, token) if bearer.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() => {
-            Ok(Access::Full { by_key: false })
+            Ok(Access::Full)
         }
         _ if authorization.is_some() => {
             Err(BlobError::of_header("InvalidAuthenticationInfo", "Authorization", "")
@@ -78,6 +82,11 @@ pub(super) fn authorize(
         _ if query.has("sig") => sas(state, query, target, operation),
         _ => public(state, target, operation),
     }
+}
+
+/// Returns the scheme in the `Authorization` header, such as `SharedKey`.
+fn authorization_scheme(head: &Parts) -> Option<&str> {
+    head.headers.get(AUTHORIZATION)?.to_str().ok()?.split(' ').next()
 }
 
 /// Checks a SAS token in the URL of a copy's source.
@@ -214,6 +223,11 @@ fn sas(
     if version.is_empty() {
         return Err(BlobError::unauthenticated("The SAS token has no version (sv)."));
     }
+    // The service refuses a token whose parameters are ambiguous.
+    let names = ["sig", "sv", "sp", "se", "st", "sr", "ss", "srt", "si", "skoid"];
+    if names.iter().any(|name| query.values(name).nth(1).is_some()) {
+        return Err(BlobError::unauthenticated("The SAS token has a parameter twice."));
+    }
     let mut limits = SasLimits { permissions: field("sp"), starts: field("st"), expires: field("se") };
     let is_of_account = query.has("srt");
     let (to_sign, key) = match (is_of_account, query.has("skoid")) {
@@ -257,11 +271,9 @@ fn sas(
         if !field("ss").contains('b') {
             return Err(BlobError::new("AuthorizationServiceMismatch"));
         }
-        let is_batch_of_container = operation == Operation::Batch && field("srt").contains('c');
-        if !field("srt").contains(needed.resource)
-            && !is_batch_of_container
-            && !matches!(operation, Operation::GetAccountInfo)
-        {
+        // The requests inside a batch are authorized by themselves.
+        let is_any = matches!(operation, Operation::Batch | Operation::GetAccountInfo);
+        if !field("srt").contains(needed.resource) && !is_any {
             return Err(BlobError::new("AuthorizationResourceTypeMismatch"));
         }
     } else if !needed.by_service_sas || target.container.is_empty() {

@@ -23,6 +23,11 @@ use crate::objects::{Attributes, NewObject, Object, StoreError, now_us};
 /// The largest blob of one Put Blob, and the largest range with a checksum of its own.
 const PUT_BYTES_MAX: u64 = 5000 << 20;
 const CHECKED_RANGE_BYTES_MAX: u64 = 4 << 20;
+/// The size of a page, and the largest page blob of this store, which writes its zeros.
+const PAGE_BYTES: usize = 512;
+const PAGE_BLOB_BYTES_MAX: usize = 16 << 20;
+/// The content type of a blob whose writer names none.
+const DEFAULT_TYPE: &str = "application/octet-stream";
 /// The maximum length of a blob's name.
 const NAME_CHARS_MAX: usize = 1024;
 
@@ -183,6 +188,11 @@ pub(super) fn get(call: &Call<'_>) -> BlobResult {
     let headers = answer.headers_mut();
     let len = range.as_ref().map_or(object.size, |range| range.end - range.start);
     headers.insert(CONTENT_LENGTH, len.into());
+    if range.is_none()
+        && let Some(whole) = headers.get("content-md5").cloned()
+    {
+        headers.insert("x-ms-blob-content-md5", whole);
+    }
     if let Some(range) = range {
         // The header tells the checksum of the body, and the body is only a part of the blob.
         if let Some(whole) = headers.remove("content-md5") {
@@ -265,12 +275,17 @@ pub(super) fn content_md5(object: &Object) -> Option<String> {
     }
 }
 
+/// Returns the content type of a blob. It is empty if a client removed it.
+pub(super) fn content_type(object: &Object) -> &str {
+    object.attributes.content_type.as_deref().unwrap_or(DEFAULT_TYPE)
+}
+
 /// Adds the headers of Get Blob and Get Blob Properties.
 fn describe(call: &Call<'_>, headers: &mut HeaderMap, object: &Object) {
     let attributes = &object.attributes;
     describe_write(headers, object);
     let overrides = [
-        ("content-type", "rsct", attributes.content_type.as_deref().or(Some("application/octet-stream"))),
+        ("content-type", "rsct", Some(content_type(object))),
         ("content-encoding", "rsce", attributes.content_encoding.as_deref()),
         ("content-language", "rscl", attributes.content_language.as_deref()),
         ("cache-control", "rscc", attributes.cache_control.as_deref()),
@@ -288,7 +303,12 @@ fn describe(call: &Call<'_>, headers: &mut HeaderMap, object: &Object) {
     }
     insert(headers, "accept-ranges", "bytes");
     insert(headers, "x-ms-creation-time", &timestamp::http(object.created_us));
-    insert(headers, "x-ms-blob-type", "BlockBlob");
+    insert(headers, "x-ms-blob-type", object.blob().kind());
+    match object.blob().kind() {
+        "PageBlob" => insert(headers, "x-ms-blob-sequence-number", "0"),
+        "AppendBlob" => insert(headers, "x-ms-blob-committed-block-count", "0"),
+        _ => {}
+    }
     insert(headers, "x-ms-server-encrypted", "true");
     describe_metadata(headers, &attributes.metadata);
     let tag_count = attributes.options.tags.len();
@@ -338,6 +358,7 @@ pub(super) fn describe_sums(headers: &mut HeaderMap, sums: &ComputedChecksums, w
 /// Returns the attributes and the properties in the headers of a request that writes a blob.
 pub(super) fn attributes(call: &Call<'_>) -> Result<(Attributes, BlobProperties), BlobError> {
     let (mut attributes, content_md5) = content_headers(call, true)?;
+    attributes.content_type.get_or_insert_with(|| DEFAULT_TYPE.to_owned());
     attributes.metadata = metadata(&call.head.headers)?;
     if let Some(text) = call.header("x-ms-tags") {
         if !call.access.permits("t") {
@@ -363,9 +384,10 @@ pub(super) fn content_headers(
         let value = call.header(own).or_else(|| call.header(standard).filter(|_| falls_back));
         value.filter(|value| !value.is_empty()).map(str::to_owned)
     };
+    // The service doesn't compare this MD5 with the content of a committed block list.
     let md5 = "x-ms-blob-content-md5";
     let content_md5 = match call.header(md5) {
-        Some(text) if from_base64(text).is_none_or(|md5| md5.len() != 16) => {
+        Some(text) if from_base64(text).is_none() => {
             return Err(BlobError::of_header("InvalidMd5", md5, text));
         }
         md5 => md5.map(str::to_owned),
@@ -392,15 +414,22 @@ pub(super) fn check_name(call: &Call<'_>) -> Result<(), BlobError> {
 pub(super) async fn put(call: &mut Call<'_>) -> BlobResult {
     check_name(call)?;
     let name = "x-ms-blob-type";
-    match call.required_header(name)? {
-        "BlockBlob" => {}
-        "AppendBlob" | "PageBlob" => {
-            return Err(BlobError::new("NotImplemented").with("Operation", "append and page blobs"));
-        }
+    let kind = match call.required_header(name)? {
+        "BlockBlob" => None,
+        kind @ ("AppendBlob" | "PageBlob") => Some(kind.to_owned()),
         other => return Err(BlobError::of_header("InvalidHeaderValue", name, other)),
+    };
+    let (attributes, mut properties) = attributes(call)?;
+    if kind.is_some() {
+        properties.kind = kind;
+        return put_without_content(call, &attributes, &properties);
     }
-    let (attributes, properties) = attributes(call)?;
-    let expected = BodyChecksums::in_headers(call)?;
+    let mut expected = BodyChecksums::in_headers(call)?;
+    if let Some(md5) = call.header("x-ms-blob-content-md5") {
+        // In this request, the property is compared with the content, and Content-MD5 is not.
+        let md5 = from_base64(md5).filter(|md5| md5.len() == 16);
+        expected.md5 = Some(md5.ok_or_else(|| BlobError::new("InvalidMd5"))?);
+    }
     if call.header("x-ms-structured-body").is_some() {
         return Err(BlobError::new("NotImplemented").with("Operation", "structured bodies of uploads"));
     }
@@ -419,6 +448,30 @@ pub(super) async fn put(call: &mut Call<'_>) -> BlobResult {
     Ok(answer)
 }
 
+/// Creates an append blob, or a page blob of zeros. The store lacks the operations that write to them later.
+fn put_without_content(call: &Call<'_>, attributes: &Attributes, properties: &BlobProperties) -> BlobResult {
+    let mut writer = call.state.objects.writer(ALL_CHECKSUMS, None);
+    if properties.kind.as_deref() == Some("PageBlob") {
+        let name = "x-ms-blob-content-length";
+        let text = call.required_header(name)?;
+        let size = text.parse::<usize>().ok().filter(|size| size.is_multiple_of(PAGE_BYTES));
+        let size = size.ok_or_else(|| BlobError::of_header("InvalidHeaderValue", name, text))?;
+        if size > PAGE_BLOB_BYTES_MAX {
+            return Err(BlobError::new("NotImplemented").with("Operation", "page blobs above 16 MiB"));
+        }
+        writer.write(&vec![0; size]).map_err(|error| BlobError::io(&error))?;
+    }
+    let mut properties = properties.clone();
+    // Only block blobs get an MD5 by themselves.
+    properties.content_md5.get_or_insert_default();
+    let stored = store(call, &writer.finish(), |_| NewObject {
+        attributes: attributes.clone(),
+        blob: Some(Box::new(properties.clone())),
+        ..NewObject::default()
+    })?;
+    Ok(created(&stored))
+}
+
 /// Returns the live blob of a write, if it exists.
 pub(super) fn present(call: &Call<'_>) -> Result<Option<Arc<Object>>, BlobError> {
     match call.state.objects.find(&call.target.container, &call.target.blob) {
@@ -430,7 +483,7 @@ pub(super) fn present(call: &Call<'_>) -> Result<Option<Arc<Object>>, BlobError>
 
 /// Checks if a write may replace the blob, or create it.
 fn check_replacement(call: &Call<'_>, present: Option<&Object>) -> Result<(), BlobError> {
-    Conditions::in_headers(&call.head.headers)?.check_write(present)?;
+    Conditions::in_headers(&call.head.headers)?.check_creation(present)?;
     call.state.leases.check_write(&call.target.container, &call.target.blob, call.lease_id())?;
     match present {
         Some(_) if !call.access.permits("w") => Err(BlobError::new("UnauthorizedBlobOverwrite")),

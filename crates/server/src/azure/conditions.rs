@@ -82,8 +82,8 @@ impl Conditions {
             tags: match text(tags) {
                 None => None,
                 Some(filter) => Some(
-                    TagFilter::parse(&filter)
-                        .ok_or_else(|| BlobError::of_header("InvalidHeaderValue", tags, &filter))?,
+                    TagFilter::of_condition(&filter)
+                        .map_err(|_| BlobError::of_header("InvalidHeaderValue", tags, &filter))?,
                 ),
             },
         })
@@ -95,16 +95,25 @@ impl Conditions {
         self.check_state(present.map(ResourceState::of).as_ref())
     }
 
+    /// Checks the conditions of a write that may create a blob. Only here, `If-None-Match: *` has an effect.
+    pub(super) fn check_creation(&self, present: Option<&Object>) -> Result<(), BlobError> {
+        let excludes_all = self.if_none_match.as_ref().is_some_and(|tags| tags.trim() == "*");
+        if excludes_all && present.is_some() {
+            return Err(BlobError::new("BlobAlreadyExists"));
+        }
+        self.check_write(present)
+    }
+
     pub(super) fn check_state(&self, present: Option<&ResourceState>) -> Result<(), BlobError> {
         let failed = || BlobError::new("ConditionNotMet");
         if self.if_match.as_ref().is_some_and(|tags| !is_one_of(tags, present)) {
             return Err(failed());
         }
         if let Some(tags) = &self.if_none_match
+            && tags.trim() != "*"
             && is_one_of(tags, present)
         {
-            // The service answers a failed `*` with another status than all other conditions.
-            return Err(if tags.trim() == "*" { BlobError::new("BlobAlreadyExists") } else { failed() });
+            return Err(failed());
         }
         let Some(present) = present else { return Ok(()) };
         if self.was_modified(present) == Some(false) || self.is_unmodified(present) == Some(false) {
@@ -202,8 +211,8 @@ mod tests {
         };
         [
             code(conditions.check_read(&blob())),
-            code(conditions.check_write(Some(&blob()))),
-            code(conditions.check_write(None)),
+            code(conditions.check_creation(Some(&blob()))),
+            code(conditions.check_creation(None)),
         ]
     }
 

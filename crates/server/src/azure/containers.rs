@@ -119,7 +119,11 @@ pub(super) fn create(call: &Call<'_>) -> BlobResult {
     let name = &call.target.container;
     if !is_valid_name(name) {
         let is_length = !(3..=63).contains(&name.len());
-        return Err(BlobError::new(if is_length { "OutOfRangeInput" } else { "InvalidResourceName" }));
+        return Err(match is_length {
+            true => BlobError::new("OutOfRangeInput")
+                .saying("The specified resource name length is not within the permissible limits."),
+            false => BlobError::new("InvalidResourceName"),
+        });
     }
     let container = ContainerSettings {
         metadata: metadata(&call.head.headers)?,
@@ -286,8 +290,11 @@ pub(super) fn list(call: &Call<'_>) -> BlobResult {
     let max = page_size(call)?;
     let has_metadata = parameter("include").split(',').any(|word| word == "metadata");
     let mut buckets = call.state.objects.buckets();
-    buckets.retain(|bucket| bucket.name.starts_with(prefix) && bucket.name.as_str() >= marker);
-    let next = buckets.get(max).map(|bucket| bucket.name.clone());
+    buckets.retain(|bucket| {
+        bucket.name.starts_with(prefix) && (marker.is_empty() || bucket.name.as_str() > marker)
+    });
+    let has_more = buckets.len() > max;
+    let next = buckets.get(max - 1).filter(|_| has_more).map(|bucket| bucket.name.clone());
     let mut document = XmlWriter::new();
     document.begin_with("EnumerationResults", &[("ServiceEndpoint", &call.endpoint())]);
     for name in ["prefix", "marker", "maxresults"] {

@@ -76,16 +76,15 @@ pub(super) fn source(call: &Call<'_>, in_account: bool) -> Result<Arc<Object>, B
         .header("x-ms-copy-source-authorization")
         .and_then(|value| value.split_once(' '))
         .is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty());
-    let is_covered =
-        in_account && call.access.permits("r") && matches!(call.access, super::Access::Full { .. });
     if target.account != call.target.account || target.blob.is_empty() {
         return Err(unverified());
     }
-    if !by_token && !is_covered || query.has("sig") {
+    if (!by_token && !in_account) || query.has("sig") {
         authorize_source(call.state, &query, &target).map_err(|refused| {
             // The service reports the error of its own request for the source.
             let status = refused.status().as_u16();
             BlobError::of_status(status, Some("CannotVerifyCopySource"))
+                .saying(refused.message())
                 .with("CopySourceErrorCode", refused.code())
         })?;
     }
@@ -149,6 +148,9 @@ fn attributes(call: &Call<'_>, source: &Object) -> Result<(Attributes, BlobPrope
     // Tags are copied only if the request asks for that.
     attributes.options = own.options;
     if call.header("x-ms-copy-source-tag-option") == Some("COPY") {
+        if call.header("x-ms-tags").is_some() {
+            return Err(BlobError::new("BothUserTagsAndSourceTagsCopyPresent"));
+        }
         attributes.options.tags.clone_from(&source.attributes.options.tags);
     }
     if !own.metadata.is_empty() {
@@ -156,14 +158,15 @@ fn attributes(call: &Call<'_>, source: &Object) -> Result<(Attributes, BlobPrope
     }
     let of_source = source.blob();
     let content_md5 = of_source.content_md5.clone();
-    Ok((attributes, BlobProperties { content_md5, blocks: of_source.blocks.clone(), ..properties }))
+    let (kind, blocks) = (of_source.kind.clone(), of_source.blocks.clone());
+    Ok((attributes, BlobProperties { kind, content_md5, blocks, ..properties }))
 }
 
 /// Put Blob From URL: a copy that has ended when the answer is sent.
 pub(super) fn put_from_url(call: &Call<'_>) -> BlobResult {
     blobs::check_name(call)?;
     if call.required_header("x-ms-blob-type")? != "BlockBlob" {
-        return Err(BlobError::new("NotImplemented").with("Operation", "append and page blobs"));
+        return Err(BlobError::new("InvalidBlobType"));
     }
     let source = source(call, false)?;
     if properties::is_archived(&source, now_us()) {
@@ -220,6 +223,9 @@ pub(super) fn copy(call: &Call<'_>) -> BlobResult {
         return Err(BlobError::new("BlobArchived"));
     }
     let is_sync = call.header("x-ms-requires-sync").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    if is_sync && call.header("x-ms-source-content-md5").is_some() {
+        check_source_sums(call, &blobs::sums_of(&source.content).map_err(|error| BlobError::io(&error))?)?;
+    }
     let takes = call.state.config.copies_take;
     let is_pending = !is_sync && !takes.is_zero();
     let id = call.state.guid();
@@ -259,6 +265,10 @@ pub(super) fn copy(call: &Call<'_>) -> BlobResult {
     blobs::describe_write(headers, &stored);
     insert(headers, "x-ms-copy-id", &id);
     insert(headers, "x-ms-copy-status", status_name(status));
+    if is_sync {
+        let sums = blobs::sums_of(&source.content).map_err(|error| BlobError::io(&error))?;
+        blobs::describe_sums(headers, &sums, true);
+    }
     if stored.standing.has_id {
         insert(headers, "x-ms-version-id", &timestamp::precise(stored.generation));
     }

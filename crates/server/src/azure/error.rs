@@ -53,6 +53,11 @@ const CODES: &[(&str, u16, &str)] = &[
     ),
     ("BlockListTooLong", 400, "The block list may not contain more than 50,000 blocks."),
     (
+        "BothUserTagsAndSourceTagsCopyPresent",
+        400,
+        "x-ms-tags header must not be present with x-ms-copy-source-tag-option as COPY.",
+    ),
+    (
         "BothCrc64AndMd5HeaderPresent",
         400,
         "Both x-ms-content-crc64 header and Content-MD5 header are present.",
@@ -271,6 +276,15 @@ impl BlobError {
     pub(super) fn with(mut self, element: &'static str, value: impl Into<String>) -> BlobError {
         self.elements.push((element, value.into()));
         self
+    }
+
+    /// Replaces the message.
+    pub(super) fn saying(self, message: impl Into<String>) -> BlobError {
+        BlobError { message: message.into(), ..self }
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
     }
 
     pub(super) fn with_header(mut self, name: HeaderName, value: String) -> BlobError {

@@ -281,9 +281,10 @@ impl LeaseAction {
     }
 }
 
-/// Returns true for a GUID such as `8d9f2a4e-0000-4000-8000-000000000000`.
+/// Returns true for a GUID in one of its formats: with or without hyphens, and with or without brackets.
 fn is_guid(text: &str) -> bool {
-    let groups: Vec<&str> = text.trim_matches(['{', '}', '(', ')']).split('-').collect();
-    groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
-        && groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    let bare = text.trim_matches(['{', '}', '(', ')']);
+    let groups: Vec<usize> = bare.split('-').map(str::len).collect();
+    (groups == [8, 4, 4, 4, 12] || groups == [32])
+        && bare.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }

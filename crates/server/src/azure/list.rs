@@ -14,7 +14,7 @@ use crate::objects::listing::{Cursor, ListingQuery, Order};
 use crate::objects::{Object, now_us};
 
 /// The parts of a listing that a request includes.
-struct ListingParts<'a>(Vec<&'a str>);
+struct ListingParts(Vec<&'static str>);
 
 /// The values of `include`. The store accepts those of features that it lacks, as an account without them would.
 const PARTS: [&str; 11] = [
@@ -31,15 +31,16 @@ const PARTS: [&str; 11] = [
     "permissions",
 ];
 
-impl<'a> ListingParts<'a> {
-    fn of(call: &'a Call<'_>) -> Result<ListingParts<'a>, BlobError> {
+impl ListingParts {
+    fn of(call: &Call<'_>) -> Result<ListingParts, BlobError> {
         let name = "include";
         let text = call.query.value(name).unwrap_or_default();
-        let parts: Vec<&str> = text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
-        match parts.iter().find(|part| !PARTS.contains(part)) {
-            None => Ok(ListingParts(parts)),
-            Some(_) => Err(BlobError::of_parameter("InvalidQueryParameterValue", name, text)),
-        }
+        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let known = words.map(|word| PARTS.into_iter().find(|part| part.eq_ignore_ascii_case(word)));
+        let parts = known.collect::<Option<Vec<_>>>();
+        parts
+            .map(ListingParts)
+            .ok_or_else(|| BlobError::of_parameter("InvalidQueryParameterValue", name, text))
     }
 
     fn has(&self, part: &str) -> bool {
@@ -127,7 +128,7 @@ fn write_name(document: &mut XmlWriter, name: &str) {
     }
 }
 
-fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts: &ListingParts<'_>) {
+fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts: &ListingParts) {
     let now = now_us();
     let is_live = object.standing.noncurrent_us.is_none();
     let is_uncommitted = object.generation == 0;
@@ -155,8 +156,7 @@ fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts:
     // Listings have tags without quotes.
     document.element("Etag", etag(object).trim_matches('"'));
     document.element("Content-Length", &object.size.to_string());
-    document
-        .element("Content-Type", attributes.content_type.as_deref().unwrap_or("application/octet-stream"));
+    document.element("Content-Type", blobs::content_type(object));
     for (name, value) in [
         ("Content-Encoding", attributes.content_encoding.as_deref()),
         ("Content-Language", attributes.content_language.as_deref()),
@@ -167,7 +167,7 @@ fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts:
     ] {
         document.element(name, value.unwrap_or_default());
     }
-    document.element("BlobType", "BlockBlob");
+    document.element("BlobType", object.blob().kind());
     let (tier, is_set) = properties::tier(object, now);
     document.element("AccessTier", tier);
     if !is_set {
@@ -219,8 +219,9 @@ pub(super) fn find(call: &Call<'_>) -> BlobResult {
         .query
         .value("where")
         .ok_or_else(|| BlobError::new("MissingRequiredQueryParameter").with("QueryParameterName", "where"))?;
-    let filter = TagFilter::parse(text)
-        .ok_or_else(|| BlobError::of_parameter("InvalidQueryParameterValue", "where", text))?;
+    let filter = TagFilter::of_query(text).map_err(|reason| {
+        BlobError::of_parameter("InvalidQueryParameterValue", "where", text).saying(reason)
+    })?;
     let max = page_size(call)?;
     let from = match call.query.value("marker").filter(|marker| !marker.is_empty()) {
         None => 0,

@@ -45,9 +45,7 @@ pub(super) fn archive_status(object: &Object, now_us: u64) -> Option<(String, &s
 pub(super) fn describe_tier(headers: &mut HeaderMap, object: &Object) {
     let (tier, is_set) = tier(object, now_us());
     insert(headers, "x-ms-access-tier", tier);
-    if !is_set {
-        insert(headers, "x-ms-access-tier-inferred", "true");
-    }
+    insert(headers, "x-ms-access-tier-inferred", if is_set { "false" } else { "true" });
     if let Some(changed_us) = object.blob().tier_changed_us {
         insert(headers, "x-ms-access-tier-change-time", &timestamp::http(changed_us));
     }
@@ -97,7 +95,7 @@ pub(super) fn set_properties(call: &Call<'_>) -> BlobResult {
     let object = change(call, |object| {
         // Properties that the request doesn't name are removed.
         let attributes = Arc::make_mut(&mut object.attributes);
-        attributes.content_type = own.content_type;
+        attributes.content_type = Some(own.content_type.unwrap_or_default());
         attributes.content_encoding = own.content_encoding;
         attributes.content_language = own.content_language;
         attributes.content_disposition = own.content_disposition;

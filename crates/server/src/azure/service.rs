@@ -2,18 +2,96 @@
 
 use std::fmt::Write as _;
 
-use http::StatusCode;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderName, Response, StatusCode};
 use quick_xml::escape::escape;
 
 use super::answer::{XmlElement, XmlWriter, empty, insert};
-use super::authorization::{self, Access};
+use super::authorization;
 use super::error::{BlobError, BlobResult};
-use super::{Call, timestamp};
+use super::{AzureState, Call, timestamp};
+use crate::body::ResponseBody;
 use crate::objects::now_us;
+use crate::objects::settings::CorsRule;
 
 /// The service properties that a client has set. Of these, the store honours none but returns all.
 #[derive(Debug, Default)]
 pub(super) struct ServiceProperties(Vec<XmlElement>);
+
+impl ServiceProperties {
+    /// Returns the CORS rules of the account.
+    fn cors(&self) -> Vec<CorsRule> {
+        let rules = self.0.iter().filter(|property| property.name == "Cors").flat_map(|cors| &cors.children);
+        let list = |rule: &XmlElement, name: &str| -> Vec<String> {
+            let words = rule.text_of(name).unwrap_or_default().split(',').map(str::trim);
+            words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        rules
+            .map(|rule| CorsRule {
+                id: None,
+                origins: list(rule, "AllowedOrigins"),
+                methods: list(rule, "AllowedMethods"),
+                headers: list(rule, "AllowedHeaders"),
+                exposed: list(rule, "ExposedHeaders"),
+                max_age_s: rule.text_of("MaxAgeInSeconds").and_then(|seconds| seconds.trim().parse().ok()),
+            })
+            .collect()
+    }
+}
+
+/// Answers a preflight, the OPTIONS request that a browser sends before a cross-origin request.
+pub(crate) fn preflight(state: &AzureState, headers: &HeaderMap) -> Response<ResponseBody> {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let wanted = text(ACCESS_CONTROL_REQUEST_HEADERS).unwrap_or_default();
+    let names: Vec<&str> = wanted.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let id = state.request_id();
+    let answer = match (text(ORIGIN), text(ACCESS_CONTROL_REQUEST_METHOD)) {
+        (Some(origin), Some(method)) => {
+            let rules = state.properties().cors();
+            let rule = rules.iter().find(|rule| rule.permits(origin, method, &names));
+            rule.map(|rule| {
+                let mut answer = empty(StatusCode::OK);
+                rule.tell(answer.headers_mut(), origin);
+                insert(answer.headers_mut(), "access-control-allow-methods", method);
+                if !wanted.is_empty() {
+                    insert(answer.headers_mut(), "access-control-allow-headers", wanted);
+                }
+                answer
+            })
+        }
+        _ => {
+            let refused =
+                BlobError::new("InvalidHeaderValue").saying("A required CORS header is not present.");
+            Some(refused.answer(&id))
+        }
+    };
+    let refused = || {
+        let refused = BlobError::of_status(403, Some("CorsPreflightFailure"));
+        refused.saying("CORS not enabled or no matching rule found for this request.").answer(&id)
+    };
+    super::complete(answer.unwrap_or_else(refused), &id, None, None)
+}
+
+/// Adds the headers that let a page of another origin read an answer.
+pub(crate) fn allow_origin(state: &AzureState, origin: &str, method: &str, headers: &mut HeaderMap) {
+    let rules = state.properties().cors();
+    match rules.iter().find(|rule| rule.permits(origin, method, &[])) {
+        Some(rule) => {
+            rule.tell(headers, origin);
+            headers.remove(ACCESS_CONTROL_ALLOW_METHODS);
+            headers.remove(ACCESS_CONTROL_MAX_AGE);
+            if rule.origins.iter().any(|pattern| pattern == "*") {
+                headers.remove(VARY);
+            }
+        }
+        // A cache must not keep the answer for other origins.
+        None if !rules.is_empty() => insert(headers, "vary", "Origin"),
+        None => {}
+    }
+}
 
 /// The properties of a new account.
 const DEFAULTS: [(&str, &str); 7] = [
@@ -110,9 +188,6 @@ const KEY_VALID_US: u64 = 7 * 24 * 60 * 60 * 1_000_000;
 
 /// Returns a key for user delegation SAS tokens. Only a bearer token may request it.
 pub(super) async fn delegation_key(call: &mut Call<'_>) -> BlobResult {
-    if call.access != (Access::Full { by_key: false }) {
-        return Err(BlobError::unauthenticated("Only authentication scheme Bearer is supported."));
-    }
     let bytes = call.document().await?;
     let document = XmlElement::parse(&bytes, "KeyInfo")?;
     let invalid = |name: &'static str| BlobError::new("InvalidXmlNodeValue").with("XmlNodeName", name);

@@ -1,7 +1,7 @@
 //! Index tags of blobs: their formats in headers and documents, and the expressions that select blobs by tags.
 //! <https://learn.microsoft.com/rest/api/storageservices/find-blobs-by-tags>
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::BlobError;
 use crate::query::Query;
@@ -51,28 +51,79 @@ struct TagComparison {
     value: String,
 }
 
+/// The maximum number of tags in an expression that finds blobs, without `@container`.
+const QUERY_TAGS_MAX: usize = 10;
+
 impl TagFilter {
-    pub(super) fn parse(text: &str) -> Option<TagFilter> {
+    /// Parses the expression of Find Blobs by Tags, or returns the reason why the service refuses it.
+    pub(super) fn of_query(text: &str) -> Result<TagFilter, String> {
+        let filter = TagFilter::parse(text)?;
+        let all: Vec<&TagComparison> = filter.0.iter().flatten().collect();
+        let at = "Error parsing query at or near character position 1:";
+        if filter.0.len() > 1 || all.iter().any(|comparison| comparison.operator == "<>") {
+            return Err(format!("{at} unexpected operator"));
+        }
+        let names: BTreeSet<&str> = all.iter().map(|comparison| comparison.name.as_str()).collect();
+        if names.iter().filter(|name| **name != CONTAINER).count() > QUERY_TAGS_MAX {
+            return Err(format!(
+                "Error parsing query: there can be at most {QUERY_TAGS_MAX} unique tags in a query"
+            ));
+        }
+        for comparison in all {
+            let problem = match comparison {
+                TagComparison { name, .. } if name == CONTAINER => continue,
+                TagComparison { name, .. } if name.starts_with('@') => "unsupported parameter",
+                TagComparison { name, .. } if !(1..=NAME_CHARS_MAX).contains(&name.chars().count()) => {
+                    "tag must be between 1 and 128 characters in length"
+                }
+                TagComparison { value, .. } if value.chars().count() > VALUE_CHARS_MAX => {
+                    "tag value must be between 0 and 256 characters in length"
+                }
+                TagComparison { name, value, .. } if !name.chars().chain(value.chars()).all(is_permitted) => {
+                    "character not permitted in tag name or value"
+                }
+                _ => continue,
+            };
+            return Err(format!("{at} {problem}"));
+        }
+        Ok(filter)
+    }
+
+    /// Parses the expression in `x-ms-if-tags`.
+    pub(super) fn of_condition(text: &str) -> Result<TagFilter, String> {
+        let filter = TagFilter::parse(text)?;
+        let is_permitted = |comparison: &TagComparison| {
+            !comparison.name.starts_with('@')
+                && comparison.name.chars().chain(comparison.value.chars()).all(is_permitted)
+        };
+        match filter.0.iter().flatten().all(is_permitted) {
+            true => Ok(filter),
+            false => Err("character not permitted in tag name or value".to_owned()),
+        }
+    }
+
+    fn parse(text: &str) -> Result<TagFilter, String> {
         let mut rest = text.trim();
         let mut alternatives = vec![Vec::new()];
+        let unexpected = |rest: &str| {
+            let position = text.len() - rest.len() + 1;
+            format!(
+                "Error parsing query at or near character position {position}: unexpected '{}'",
+                rest.chars().take(10).collect::<String>()
+            )
+        };
         loop {
-            let (name, after) = word(rest)?;
-            let after = after.trim_start();
-            let operator =
-                ["<>", ">=", "<=", "=", ">", "<"].into_iter().find(|name| after.starts_with(name))?;
-            let after = after[operator.len()..].trim_start();
-            let (value, after) = after.strip_prefix('\'')?.split_once('\'')?;
-            let comparison = TagComparison { name, operator: operator.to_owned(), value: value.to_owned() };
-            alternatives.last_mut()?.push(comparison);
+            let (comparison, after) = comparison(rest).ok_or_else(|| unexpected(rest))?;
+            alternatives.last_mut().ok_or_else(|| unexpected(rest))?.push(comparison);
             rest = after.trim_start();
             if rest.is_empty() {
-                return Some(TagFilter(alternatives));
+                return Ok(TagFilter(alternatives));
             }
-            let (conjunction, after) = rest.split_once(' ')?;
+            let (conjunction, after) = rest.split_once(' ').ok_or_else(|| unexpected(rest))?;
             if conjunction.eq_ignore_ascii_case("or") {
                 alternatives.push(Vec::new());
             } else if !conjunction.eq_ignore_ascii_case("and") {
-                return None;
+                return Err(unexpected(rest));
             }
             rest = after.trim_start();
         }
@@ -82,7 +133,7 @@ impl TagFilter {
     pub(super) fn matches(&self, tags: &BTreeMap<String, String>, container: Option<&str>) -> bool {
         let holds = |comparison: &TagComparison| {
             let tag = match comparison.name.as_str() {
-                "@container" => container,
+                CONTAINER => container,
                 name => tags.get(name).map(String::as_str),
             };
             let value = comparison.value.as_str();
@@ -100,14 +151,29 @@ impl TagFilter {
     }
 }
 
-/// Splits off a name, which may be in double quotes.
+/// The name in an expression that stands for the container.
+const CONTAINER: &str = "@container";
+
+/// Splits off one comparison.
+fn comparison(text: &str) -> Option<(TagComparison, &str)> {
+    let (name, after) = word(text)?;
+    let after = after.trim_start();
+    let operator = ["<>", ">=", "<=", "=", ">", "<"].into_iter().find(|name| after.starts_with(name))?;
+    let after = after[operator.len()..].trim_start();
+    let (value, after) = after.strip_prefix('\'')?.split_once('\'')?;
+    Some((TagComparison { name, operator: operator.to_owned(), value: value.to_owned() }, after))
+}
+
+/// Splits off a name. In double quotes it may have any characters, and otherwise only those of an identifier.
 fn word(text: &str) -> Option<(String, &str)> {
     if let Some(quoted) = text.strip_prefix('"') {
         let (name, rest) = quoted.split_once('"')?;
         return Some((name.to_owned(), rest));
     }
-    let end = text.find(|c: char| c.is_whitespace() || "<>=".contains(c))?;
-    (end > 0).then(|| (text[..end].to_owned(), &text[end..]))
+    let bare = text.strip_prefix('@').unwrap_or(text);
+    let len = bare.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+    let end = text.len() - bare.len() + len;
+    (len > 0).then(|| (text[..end].to_owned(), &text[end..]))
 }
 
 #[cfg(test)]
@@ -128,9 +194,11 @@ mod tests {
         ] {
             assert_eq!(TagFilter::parse(text).unwrap().matches(&tags, Some("demo")), expected, "{text}");
         }
-        for text in ["", "a", "a=1", "a='1' XOR b='2'", "a='1", "='1'", "\"a"] {
-            assert_eq!(TagFilter::parse(text), None, "{text}");
+        for text in ["", "a", "a=1", "a='1' XOR b='2'", "a='1", "='1'", "\"a", "a-b='1'", "é='1'"] {
+            assert!(TagFilter::parse(text).is_err(), "{text}");
         }
+        assert!(TagFilter::of_query("a='1' OR b='2'").unwrap_err().starts_with("Error parsing query at"));
+        assert!(TagFilter::of_condition("@container='demo'").is_err());
     }
 
     #[test]

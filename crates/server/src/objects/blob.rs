@@ -13,6 +13,8 @@ use super::{Object, Objects, StoreError, now_us, write};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct BlobProperties {
+    /// The type of the blob, if it isn't a block blob: `AppendBlob` or `PageBlob`.
+    pub(crate) kind: Option<String>,
     /// The property Content-MD5, in base64. It is empty if a client removed it. `None` means the content's own MD5.
     pub(crate) content_md5: Option<String>,
     /// The blocks of a blob that a block list committed.
@@ -24,6 +26,13 @@ pub(crate) struct BlobProperties {
     pub(crate) rehydration: Option<Rehydration>,
     /// For a snapshot, the generation of the blob from which it was made.
     pub(crate) snapshot_of: Option<u64>,
+}
+
+impl BlobProperties {
+    /// Returns the type of the blob.
+    pub(crate) fn kind(&self) -> &str {
+        self.kind.as_deref().unwrap_or("BlockBlob")
+    }
 }
 
 /// A block of a committed blob. The content of the blob has the blocks one after the other.
@@ -89,6 +98,7 @@ impl Object {
     /// Returns the properties that only Azure has.
     pub(crate) fn blob(&self) -> &BlobProperties {
         const NONE: &BlobProperties = &BlobProperties {
+            kind: None,
             content_md5: None,
             blocks: Vec::new(),
             copy: None,

@@ -118,8 +118,8 @@ pub struct ObjectId {
     pub bucket: String,
     /// The key, at most 1024 bytes of UTF-8.
     pub key: String,
-    /// One of the versions that a bucket keeps of the key, by the store's id: a GCS generation in digits, or an S3
-    /// version id. `None` is the live object. A read with a version returns that version, and a delete removes that
+    /// One of the versions that a bucket keeps of the key, by the store's id. On GCS it is a generation in digits, and on
+    /// Azure a time. `None` is the live object. A read with a version returns that version, and a delete removes that
     /// version permanently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Box<str>>,
@@ -153,7 +153,7 @@ impl fmt::Display for ObjectId {
 pub enum Version {
     /// A GCS generation.
     Generation(u64),
-    /// An S3 entity tag, without quotes; a weak one keeps its `W/`.
+    /// An entity tag of S3 or Azure, without quotes; a weak one keeps its `W/`.
     ETag(String),
 }
 

@@ -162,16 +162,17 @@ impl BlockId {
     }
 }
 
-/// The checksums of a block's bytes, all from one pass over them.
-struct BlockDigest {
-    crc32c: u32,
+/// The checksums of the bytes of a block or blob, all from one pass over them.
+pub(super) struct BlockDigest {
+    pub(super) crc32c: u32,
     crc64: u64,
     /// Computed only if the endpoint wants it.
-    md5: Option<[u8; 16]>,
+    pub(super) md5: Option<[u8; 16]>,
 }
 
 impl BlockDigest {
-    async fn of(body: &Body, wants_md5: bool) -> Option<Self> {
+    /// Returns the checksums, or `None` if the body's file can't be read.
+    pub(super) async fn of(body: &Body, wants_md5: bool) -> Option<Self> {
         match body.len() <= AT_ONCE_MAX {
             true => Self::compute(body, wants_md5),
             false => {
@@ -388,8 +389,12 @@ impl Azure {
 
     pub(super) async fn list_blocks(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
         let random = self.upload_name(upload, Operation::ListParts)?.random;
-        let list = self.block_list(&upload.id, Operation::ListParts, "uncommitted").await?;
-        Ok(parts_of(list.uncommitted_blocks.blocks, &random))
+        match self.block_list(&upload.id, Operation::ListParts, "uncommitted").await {
+            Ok(list) => Ok(parts_of(list.uncommitted_blocks.blocks, &random)),
+            // An upload begins without a request, so the service doesn't know it before its first block.
+            Err(error) if error.code() == Some("BlobNotFound") => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     pub(super) async fn complete_upload(

@@ -4,16 +4,14 @@ use http::Method;
 use laneway_lanes::{Body, ResponseHead};
 
 use super::Azure;
+use super::blocks::BlockDigest;
 use super::headers::{blob_target, check_options, date, describe, on_write, unquoted};
-use crate::checksum::{decode_md5, encode_md5, md5_of, md5_of_part};
+use crate::checksum::{decode_md5, encode_md5};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::reconcile::{compared, landed};
 use crate::{Checksums, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
-
-/// The MD5 of a body above this size is computed on a new thread.
-const AT_ONCE_MAX: u64 = 1 << 20;
 
 fn request(
     id: &ObjectId,
@@ -58,12 +56,17 @@ impl Azure {
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Put, id);
         let size = body.len();
-        // The service compares this MD5 with the bytes and keeps it, so that downloads can be verified.
-        let md5 = match sums.md5 {
-            Some(md5) => Some(md5),
-            None if size <= AT_ONCE_MAX => md5_of(&body),
-            None => md5_of_part(body.clone()).await,
+        // The service compares the MD5 with the bytes and keeps it, so that downloads can be verified. It has no CRC32C, so
+        // Laneway compares that of the caller while it computes the MD5.
+        let Some(digest) = BlockDigest::of(&body, true).await else {
+            let message = "the bytes can't be read to compute their checksum";
+            return Err(exchange.error(ErrorKind::Integrity, message));
         };
+        if sums.crc32c.is_some_and(|crc32c| crc32c != digest.crc32c) {
+            let message = "the bytes changed before they were sent";
+            return Err(exchange.error(ErrorKind::Integrity, message));
+        }
+        let md5 = sums.md5.or(digest.md5);
         let sums = &Checksums { md5, ..sums.clone() };
         let options = &self.with_scope(options);
         let outgoing = request(id, body, md5, options).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;

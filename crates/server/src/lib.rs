@@ -20,6 +20,7 @@
 //! | `objects`, `checksum` | the store |
 //! | `gcs`, `s3` | the dialects, one verb a file |
 
+mod azure;
 mod body;
 mod checksum;
 pub mod config;
@@ -50,7 +51,7 @@ mod token_bucket;
 mod verb;
 mod wrong_answer;
 
-pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
+pub use config::{AzureConfig, Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::ServerCounters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};

@@ -67,6 +67,8 @@ impl ClientBuilder {
     /// | `GOOGLE_APPLICATION_CREDENTIALS`, `CLOUDSDK_CONFIG` | credentials of GCS |
     /// | `GOOGLE_CLOUD_PROJECT`, `CLOUDSDK_CORE_PROJECT`, `GCLOUD_PROJECT` | [`project`](Self::project) |
     /// | `STORAGE_EMULATOR_HOST` | [`gcs_endpoint`](Self::gcs_endpoint): a URL, or `host:port` for plain HTTP |
+    /// | `AZURE_STORAGE_CONNECTION_STRING`, `AZURE_STORAGE_ACCOUNT`, `AZURE_STORAGE_SERVICE_ENDPOINT` | [`azure_account`](Self::azure_account), [`azure_endpoint`](Self::azure_endpoint) |
+    /// | `AZURE_STORAGE_KEY`, `AZURE_STORAGE_SAS_TOKEN`, `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`, `AZURE_FEDERATED_TOKEN_FILE` and the other variables of azure-identity | credentials of Azure |
     /// | `HTTPS_PROXY`, `ALL_PROXY`, their lower-case forms and `http_proxy` | [`https_proxy`](Self::https_proxy), [`http_proxy`](Self::http_proxy) |
     /// | `NO_PROXY`, `no_proxy` | [`no_proxy`](Self::no_proxy) |
     /// | `LANEWAY_RETRY_FOR` | [`retry_for`](Self::retry_for): `90s`, `10m`, `0` |
@@ -128,6 +130,21 @@ impl ClientBuilder {
     #[must_use]
     pub fn s3_endpoint(mut self, url: impl Into<String>) -> Self {
         self.settings.store.s3_endpoint = Some(url.into());
+        self
+    }
+
+    /// Sets the URL of the Blob service of Azure's storage account, instead of the variables and
+    /// `https://ACCOUNT.blob.core.windows.net`. For an emulator, the path is the account's name.
+    #[must_use]
+    pub fn azure_endpoint(mut self, url: impl Into<String>) -> Self {
+        self.settings.store.azure_endpoint = Some(url.into());
+        self
+    }
+
+    /// Sets the storage account of Azure URLs that name none, instead of the variables.
+    #[must_use]
+    pub fn azure_account(mut self, name: impl Into<String>) -> Self {
+        self.settings.store.azure_account = Some(name.into());
         self
     }
 

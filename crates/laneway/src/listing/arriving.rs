@@ -92,6 +92,9 @@ async fn fetch(
     let is_sorted = store.lists_in_order(&list.bucket);
     let by_key = !store.capabilities().tokens_are_keys && !limits.refuses_longer_prefixes;
     let mut keyspace = Keyspace::new(listed(list), order, is_sorted, by_key);
+    if !store.starts_at_keys(&list.bucket) {
+        keyspace = keyspace.in_one_chain();
+    }
     let mut shelf = WaitingBatches { order, lines: HashMap::new() };
     let mut handed = PassedEntries::new(is_sorted, limits.is_unsorted);
     let (mut ahead, mut coming) = mpsc::unbounded_channel();

@@ -462,7 +462,7 @@ mod tests {
         for open in
             [ManifestSubject::run(Path::new("/f"), String::new()), ManifestSubject::new("remove", &[], None)]
         {
-            assert_eq!(open.at(Provider::CLOUDS, |provider| provider.scheme().to_owned()).endpoints.len(), 2);
+            assert_eq!(open.at(Provider::CLOUDS, |provider| provider.scheme().to_owned()).endpoints.len(), 3);
         }
     }
 

@@ -162,6 +162,11 @@ impl Keyspace {
         }
     }
 
+    /// Returns the same plan with a single stretch, whose pages are requested by their tokens.
+    pub(crate) fn in_one_chain(self) -> Self {
+        Self { may_cut: false, by_key: false, ..self }
+    }
+
     /// Returns whether all keys have arrived and been read.
     pub(crate) fn is_over(&self) -> bool {
         self.stretches.is_empty()

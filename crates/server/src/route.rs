@@ -105,8 +105,7 @@ pub(crate) enum FolderCall {
 }
 
 impl RequestRoute {
-    /// Parses the head of a request.
-    /// `account` is the name of the Azure account.
+    /// Parses the head of a request. `account` is the name of the Azure account.
     pub(crate) fn of(head: &Parts, query: &Query, account: &str) -> RequestRoute {
         if let Some(azure::Target { container, blob, .. }) = azure::Target::of(head, query, account) {
             let verb = azure::Operation::of(&head.method, query, &head.headers, &container, &blob).verb();

@@ -52,6 +52,11 @@ pub(super) fn discard(call: &Call<'_>) {
     call.state.objects.uploads.remove(&upload_id(&call.target.container, &call.target.blob));
 }
 
+/// Returns the length of a block id before it was encoded.
+fn id_bytes(id: &str) -> Option<usize> {
+    from_base64(id).map(|bytes| bytes.len())
+}
+
 /// Returns the block id in the query.
 fn block_id(call: &Call<'_>) -> Result<String, BlobError> {
     let name = "blockid";
@@ -122,12 +127,12 @@ fn add(call: &Call<'_>, id: String, written: WrittenContent, with_md5: bool) -> 
     };
     let (first_len, own, next, count) = {
         let parts = upload.parts();
-        let first = parts.values().next().map(|part| part.etag.len());
+        let first = parts.values().next().map(|part| id_bytes(&part.etag));
         let own = parts.values().find(|part| part.etag == id).map(|part| part.number);
         (first, own, parts.keys().next_back().map_or(1, |last| last + 1), parts.len())
     };
     // All ids of a blob have the same length.
-    if first_len.is_some_and(|len| len != id.len()) {
+    if first_len.is_some_and(|len| len != id_bytes(&id)) {
         return Err(BlobError::new("InvalidBlobOrBlock"));
     }
     if own.is_none() && count >= UNCOMMITTED_MAX {

@@ -267,7 +267,7 @@ pub(super) fn copy(call: &Call<'_>) -> BlobResult {
     insert(headers, "x-ms-copy-status", status_name(status));
     if is_sync {
         let sums = blobs::sums_of(&source.content).map_err(|error| BlobError::io(&error))?;
-        blobs::describe_sums(headers, &sums, true);
+        blobs::describe_sums(headers, &sums, call.header("x-ms-source-content-md5").is_some());
     }
     if stored.standing.has_id {
         insert(headers, "x-ms-version-id", &timestamp::precise(stored.generation));

@@ -206,7 +206,7 @@ fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts:
     }
     if parts.has("tags") && !tags.is_empty() {
         document.begin("Tags");
-        properties::write_tags(document, object);
+        properties::write_tags(document, tags);
         document.end();
     }
     document.element("OrMetadata", "");
@@ -251,7 +251,9 @@ pub(super) fn find(call: &Call<'_>) -> BlobResult {
         write_name(&mut document, &object.key);
         document.element("ContainerName", container);
         document.begin("Tags");
-        properties::write_tags(&mut document, object);
+        // The answer has only the tags that the expression names.
+        let tags = &object.attributes.options.tags;
+        properties::write_tags(&mut document, tags.iter().filter(|(name, _)| filter.names(name)));
         document.end();
         document.end();
     }

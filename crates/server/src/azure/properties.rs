@@ -189,14 +189,17 @@ pub(super) fn tags(call: &Call<'_>) -> BlobResult {
     let object = blobs::find(call)?;
     let mut document = XmlWriter::new();
     document.begin("Tags");
-    write_tags(&mut document, &object);
+    write_tags(&mut document, &object.attributes.options.tags);
     Ok(document.answer())
 }
 
 /// Writes the tags of a blob as `TagSet`.
-pub(super) fn write_tags(document: &mut XmlWriter, object: &Object) {
+pub(super) fn write_tags<'a>(
+    document: &mut XmlWriter,
+    tags: impl IntoIterator<Item = (&'a String, &'a String)>,
+) {
     document.begin("TagSet");
-    for (name, value) in &object.attributes.options.tags {
+    for (name, value) in tags {
         document.begin("Tag");
         document.element("Key", name);
         document.element("Value", value);

@@ -32,7 +32,11 @@ impl ServiceProperties {
         rules
             .map(|rule| CorsRule {
                 id: None,
-                origins: list(rule, "AllowedOrigins"),
+                // Hosts are the same in upper and lower case, and the origin is compared in lower case too.
+                origins: list(rule, "AllowedOrigins")
+                    .iter()
+                    .map(|origin| origin.to_ascii_lowercase())
+                    .collect(),
                 methods: list(rule, "AllowedMethods"),
                 headers: list(rule, "AllowedHeaders"),
                 exposed: list(rule, "ExposedHeaders"),
@@ -51,7 +55,8 @@ pub(crate) fn preflight(state: &AzureState, headers: &HeaderMap) -> Response<Res
     let answer = match (text(ORIGIN), text(ACCESS_CONTROL_REQUEST_METHOD)) {
         (Some(origin), Some(method)) => {
             let rules = state.properties().cors();
-            let rule = rules.iter().find(|rule| rule.permits(origin, method, &names));
+            let folded = origin.to_ascii_lowercase();
+            let rule = rules.iter().find(|rule| rule.permits(&folded, method, &names));
             rule.map(|rule| {
                 let mut answer = empty(StatusCode::OK);
                 rule.tell(answer.headers_mut(), origin);
@@ -78,7 +83,7 @@ pub(crate) fn preflight(state: &AzureState, headers: &HeaderMap) -> Response<Res
 /// Adds the headers that let a page of another origin read an answer.
 pub(crate) fn allow_origin(state: &AzureState, origin: &str, method: &str, headers: &mut HeaderMap) {
     let rules = state.properties().cors();
-    match rules.iter().find(|rule| rule.permits(origin, method, &[])) {
+    match rules.iter().find(|rule| rule.permits(&origin.to_ascii_lowercase(), method, &[])) {
         Some(rule) => {
             rule.tell(headers, origin);
             headers.remove(ACCESS_CONTROL_ALLOW_METHODS);

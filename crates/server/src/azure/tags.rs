@@ -129,6 +129,11 @@ impl TagFilter {
         }
     }
 
+    /// Returns true if the expression names a tag.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.0.iter().flatten().any(|comparison| comparison.name == name)
+    }
+
     /// Returns true if the tags match. `@container` stands for the container's name.
     pub(super) fn matches(&self, tags: &BTreeMap<String, String>, container: Option<&str>) -> bool {
         let holds = |comparison: &TagComparison| {
@@ -143,7 +148,7 @@ impl TagFilter {
                 (Some(tag), ">=") => tag >= value,
                 (Some(tag), "<") => tag < value,
                 (Some(tag), "<=") => tag <= value,
-                (tag, "<>") => tag != Some(value),
+                (Some(tag), "<>") => tag != value,
                 _ => false,
             }
         };
@@ -188,7 +193,8 @@ mod tests {
             ("a='1' AND \"colour\" >= 'dark'", true),
             ("a='2' OR colour='dark red'", true),
             ("a='2' OR a='3'", false),
-            ("\"b\" <> '1'", true),
+            ("\"a\" <> '2'", true),
+            ("\"b\" <> '1'", false),
             ("@container='demo' AND a<'2'", true),
             ("@container='other'", false),
         ] {

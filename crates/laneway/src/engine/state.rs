@@ -11,7 +11,7 @@ use laneway_store::{Dialect, Listings, Provider, Requests, Store};
 use crate::engine::EngineThreads;
 use crate::engine::files::FileThreads;
 use crate::engine::settings::ClientSettings;
-use crate::plan::copies::CopySizes;
+use crate::plan::parts::CopySizes;
 use crate::{Engine, Error};
 
 /// A client's state: the running engine, the client's settings, and a store for each provider.

@@ -4,22 +4,22 @@
 //! if one stream can't fill the link.
 
 mod fixed;
-mod laneway;
-mod single;
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crc_fast::{CrcAlgorithm, Digest};
+use laneway::{CopyRequest, Location, Outcome, Verified};
 use serde::{Deserialize, Serialize};
 
 use crate::errand::{self, Measured};
 use crate::place::{Imitated, Target};
 use crate::program::{Chore, Job, Took, Way, versions, with_programs};
 use crate::random::Random;
-use crate::rival::Tally;
+use crate::rival::{Protocol, Rival, Tally};
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::table::{self, Table};
@@ -157,9 +157,9 @@ impl errand::Errand for Errand {
 
     async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
         match self.strategy {
-            Strategy::Single => single::download(&site, &self.key, &self.to).await,
+            Strategy::Single => download_in_one_stream(&site, &self.key, &self.to).await,
             Strategy::Fixed => fixed::download(&site, &self.key, &self.to).await,
-            Strategy::Laneway => laneway::download(&site, &self.key, &self.to).await,
+            Strategy::Laneway => download_by_laneway(&site, &self.key, &self.to).await,
         }
     }
 }
@@ -316,4 +316,53 @@ impl Slices {
             ]
         })
     }
+}
+
+/// Downloads in one stream and computes the checksum while bytes arrive. A careful program that uses no ranges does
+/// this.
+async fn download_in_one_stream(site: &Arc<Site>, key: &str, to: &Path) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let mut connection = rival.connect_h1().await?;
+    let head = connection.send(site.head(key).await?).await?.succeeded()?;
+    let crc32c = site.crc32c(&head);
+    let mut file = File::create(to).map_err(Failure::File)?;
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    let request = site.get(key, None).await?;
+    let take = |bytes: &[u8]| {
+        digest.update(bytes);
+        file.write_all(bytes)
+    };
+    connection.fetch(request, take).await?;
+    if crc32c.is_some_and(|crc32c| crc32c != digest.finalize() as u32) {
+        return Err(Failure::Different("the file's checksum differs from the object's".to_owned()));
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Found { seconds, transfer_s: seconds, tally: rival.tally(), verified: crc32c.is_some() })
+}
+
+/// Downloads with Laneway's library, as a program that has just started does.
+async fn download_by_laneway(site: &Site, key: &str, to: &Path) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let client = site.laneway_by_tls()?;
+    let source = Location::object(site.provider, site.bucket.clone(), key);
+    let mut job = client.copy(CopyRequest::new(vec![source], Location::from(to)));
+    let (mut checked, mut tally) = (None, Tally::default());
+    while let Some(event) = job.next().await {
+        match event {
+            laneway::Event::Item(item) => match item.outcome {
+                Outcome::Done { verified } => checked = Some(verified != Verified::Unverified),
+                Outcome::Failed(error) => return Err(error.into()),
+                _ => {}
+            },
+            laneway::Event::Done(summary) => {
+                tally = Tally { requests: summary.requests, connections: summary.connections };
+            }
+            _ => {}
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let verified = checked.ok_or(Failure::Unfinished)?;
+    // Laneway computes the checksum while bytes arrive, so it needs no time after the transfer.
+    Ok(Found { seconds, transfer_s: seconds, tally, verified })
 }

@@ -1,21 +1,21 @@
 //! The sources and destinations of transfers, and their notation: `gs://bucket/key`, `s3://bucket/key`,
 //! `az://container/key`, a local path, or `-` for standard input and output.
 
-pub(crate) mod identity;
 pub(crate) mod lines;
 pub(crate) mod mapping;
-pub(crate) mod named_version;
-pub(crate) mod names;
 pub(crate) mod pattern;
 pub(crate) mod relative;
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use laneway_store::{ObjectId, Provider, azure_bucket};
 use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::location::pattern::Pattern;
@@ -330,6 +330,33 @@ fn bucket_and_key(rest: &str) -> (&str, &str) {
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// The attributes that identify a file and show if its content has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct FileIdentity {
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// The modification time, in seconds and nanoseconds.
+    pub(crate) modified: (i64, i64),
+    pub(crate) changed: (i64, i64),
+}
+
+impl FileIdentity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Returns whether both identities describe the same file with the same content. Ignores the status
+    /// change time (`changed`), because a rename or a change of permissions also changes it.
+    pub(crate) fn has_content_of(&self, other: &Self) -> bool {
+        (self.inode, self.size, self.modified) == (other.inode, other.size, other.modified)
+    }
 }
 
 #[cfg(test)]

@@ -13,10 +13,8 @@ use laneway_store::{
 };
 
 use crate::engine::EngineBuilder;
-use crate::engine::environment;
-use crate::engine::environment::BadVariable;
-use crate::engine::settings::ClientSettings;
-use crate::plan::copies::CopySizes;
+use crate::engine::settings::{self, BadVariable, ClientSettings};
+use crate::plan::parts::CopySizes;
 use crate::{Client, Engine, Error};
 
 /// Configures a [`Client`]. The default settings are already the fastest.
@@ -92,7 +90,7 @@ impl ClientBuilder {
     }
 
     fn of(environment: Environment) -> Self {
-        let (settings, unreadable) = environment::settings(environment);
+        let (settings, unreadable) = settings::settings(environment);
         Self { settings, unreadable, ..Self::default() }
     }
 
@@ -262,7 +260,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.customer_key = key.into();
-        self.without(environment::CUSTOMER_KEY)
+        self.without(settings::CUSTOMER_KEY)
     }
 
     /// Sets the key (SSE-C) that decrypts the sources of copies, if it differs from the key that encrypts the
@@ -270,7 +268,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn source_customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.source_customer_key = key.into();
-        self.without(environment::SOURCE_CUSTOMER_KEY)
+        self.without(settings::SOURCE_CUSTOMER_KEY)
     }
 
     /// Adds a header to each request to the store, before it is signed.
@@ -404,7 +402,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.settings.set_retry_for(time);
-        self.without(environment::RETRY_FOR)
+        self.without(settings::RETRY_FOR)
     }
 
     /// Ignores the unreadable value of a variable, because a method overrides the variable.

@@ -1,10 +1,12 @@
-//! Opens an object as a file for reading.
+//! Opens an object as a file for reading or writing.
 
 use laneway::Open;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::call::LibraryCall;
-use crate::files::{AsyncReadableFile, OpeningFile, ReadableFile};
+use crate::files::{AsyncReadableFile, AsyncWritableFile, OpeningFile, ReadableFile, Writable, WritableFile};
+use crate::meta::options;
 use crate::store::ObjectStore;
 use crate::value::{KeyArgument, NumberArgument};
 
@@ -78,4 +80,51 @@ fn open_reader(
     LibraryCall::new(store.bucket.client(), open(store, path, footer).into_future(), move |py, reader| {
         give(py, crate::files::Readable::new(client, reader, size.map(|NumberArgument(size)| size)))
     })
+}
+
+#[pymethods]
+impl ObjectStore {
+    /// Opens a new object as a file for writing. The object becomes visible when the file is closed. If the file is
+    /// used in a `with` block, an exception in it aborts the upload. `buffer_size` and `max_concurrency` are accepted for
+    /// obstore's sake and have no effect, because Laneway chooses both.
+    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None, buffer_size = None, max_concurrency = None))]
+    fn open_writer(
+        &self,
+        path: KeyArgument,
+        attributes: Option<&Bound<'_, PyDict>>,
+        tags: Option<&Bound<'_, PyDict>>,
+        mode: Option<&Bound<'_, PyAny>>,
+        buffer_size: Option<NumberArgument>,
+        max_concurrency: Option<NumberArgument>,
+    ) -> PyResult<WritableFile> {
+        let _ = (buffer_size, max_concurrency);
+        Ok(WritableFile(open_writer(self, &path, attributes, tags, mode)?))
+    }
+
+    /// Like `open_writer`, but for a file whose methods are awaited.
+    #[pyo3(signature = (path, *, attributes = None, tags = None, mode = None, buffer_size = None, max_concurrency = None))]
+    fn open_writer_async(
+        &self,
+        path: KeyArgument,
+        attributes: Option<&Bound<'_, PyDict>>,
+        tags: Option<&Bound<'_, PyDict>>,
+        mode: Option<&Bound<'_, PyAny>>,
+        buffer_size: Option<NumberArgument>,
+        max_concurrency: Option<NumberArgument>,
+    ) -> PyResult<AsyncWritableFile> {
+        let _ = (buffer_size, max_concurrency);
+        Ok(AsyncWritableFile(open_writer(self, &path, attributes, tags, mode)?))
+    }
+}
+
+fn open_writer(
+    store: &ObjectStore,
+    path: &str,
+    attributes: Option<&Bound<'_, PyDict>>,
+    tags: Option<&Bound<'_, PyDict>>,
+    mode: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Writable> {
+    let options = options(store.versions(), attributes, tags, mode)?;
+    let writer = store.bucket.writer(path).options(options);
+    Ok(Writable::new(store.bucket.client().clone(), path, writer))
 }

@@ -137,6 +137,12 @@ impl AzureCredentials {
         }
     }
 
+    /// Returns true if requests carry a SAS token of the account, and not of one container or blob.
+    pub(crate) fn has_account_sas(&self) -> bool {
+        let Identity::Static(StaticSecret::Sas { query }) = &self.0 else { return false };
+        query.split('&').any(|pair| pair.starts_with("srt="))
+    }
+
     /// Returns the value of `Authorization` with the current token, for a request that reads the source of a copy.
     ///
     /// # Errors

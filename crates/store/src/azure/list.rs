@@ -333,8 +333,8 @@ mod tests {
         let ignores = Arc::new(AtomicBool::new(false));
         let mut parser = AzurePageParser::new(check, Arc::clone(&ignores));
         let mut objects = Vec::new();
-        for piece in body.as_bytes().chunks(7) {
-            objects.extend(parser.take(list, piece)?);
+        for chunk in body.as_bytes().chunks(7) {
+            objects.extend(parser.take(list, chunk)?);
         }
         let page = parser.end(list)?;
         Ok((objects, page, ignores.load(Ordering::Relaxed)))

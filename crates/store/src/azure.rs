@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicBool;
 use http::{HeaderMap, HeaderValue};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
 
-use self::address::Address;
+use self::address::AccountAddress;
 pub use self::address::bucket_at;
 use self::blocks::BlockForms;
 pub(crate) use self::dialect::CAPABILITIES;
@@ -43,7 +43,7 @@ const CUSTOMER_KEY: KeyHeaders =
 pub(crate) struct Azure {
     lanes: Lanes,
     tally: RequestTally,
-    address: Address,
+    address: AccountAddress,
     credentials: Arc<AzureCredentials>,
     /// The headers that every request carries.
     headers: HeaderMap,
@@ -61,7 +61,7 @@ pub(crate) struct Azure {
 impl Azure {
     pub(crate) fn new(settings: &Settings, lanes: Lanes) -> Result<Arc<Self>, Error> {
         let (account, credentials) = AzureCredentials::new(settings, &lanes)?;
-        let address = Address::new(&account)?;
+        let address = AccountAddress::new(&account)?;
         if let Some(origin) = address.origin("") {
             lanes.expect(&origin, Protocol::H1);
         }
@@ -87,7 +87,7 @@ impl Azure {
 }
 
 /// Returns an error for settings that Azure doesn't support, and for a customer's key that would be sent unencrypted.
-fn check(settings: &Settings, address: &Address) -> Result<(), Error> {
+fn check(settings: &Settings, address: &AccountAddress) -> Result<(), Error> {
     let Encryption { algorithm, customer_key, source_customer_key, .. } = &settings.encryption;
     let invalid = |why: String| Err(Error::new(ErrorKind::Invalid, Operation::Open, why));
     if let Some(algorithm) = algorithm {

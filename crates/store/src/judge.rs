@@ -138,7 +138,7 @@ pub(crate) fn wants_tls(method: &Method, head: &ResponseHead, body: &[u8]) -> bo
         "The plain HTTP request was sent to HTTPS port",
         "speaking plain HTTP to an SSL-enabled server port",
     ];
-    const OF_STORES: [&str; 4] = ["x-amz-", "x-goog-", "x-guploader-", "x-minio-"];
+    const OF_STORES: [&str; 5] = ["x-amz-", "x-goog-", "x-guploader-", "x-minio-", "x-ms-"];
     let is_of_store = |name: &str| OF_STORES.iter().any(|prefix| name.starts_with(prefix));
     let announces_xml = || head.header("content-type").is_some_and(|kind| kind.contains("xml"));
     head.status == StatusCode::BAD_REQUEST

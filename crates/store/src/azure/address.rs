@@ -42,12 +42,12 @@ pub(super) struct Place<'a> {
 
 /// The account that requests go to unless their bucket names another.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
+pub(super) struct AccountAddress {
     endpoint: Option<Endpoint>,
     account: Option<String>,
 }
 
-impl Address {
+impl AccountAddress {
     /// Returns the address of the account in the settings. Without an account, each URL must name one.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for AccountAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.endpoint {
             Some(endpoint) => endpoint.fmt(f),
@@ -166,10 +166,10 @@ pub fn bucket_at(container: &str, host: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn address(endpoint: Option<&str>, name: Option<&str>) -> Address {
+    fn address(endpoint: Option<&str>, name: Option<&str>) -> AccountAddress {
         let endpoint = endpoint.map(|url| (url.to_owned(), "--azure-endpoint"));
         let account = AzureAccount { endpoint, name: name.map(str::to_owned) };
-        Address::new(&account).expect("an address")
+        AccountAddress::new(&account).expect("an address")
     }
 
     #[test]

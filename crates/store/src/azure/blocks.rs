@@ -5,6 +5,7 @@
 //! digits. It also has the CRC64/NVME of the block's bytes, which the service compares when the block arrives. The
 //! checksum of the whole object follows from these.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -81,10 +82,10 @@ struct UploadName {
     storage_class: Option<String>,
     #[serde(rename = "k", skip_serializing_if = "Option::is_none")]
     kms_key: Option<String>,
-    #[serde(rename = "m", default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    metadata: std::collections::BTreeMap<String, String>,
-    #[serde(rename = "g", default, skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-    tags: std::collections::BTreeMap<String, String>,
+    #[serde(rename = "m", default, skip_serializing_if = "BTreeMap::is_empty")]
+    metadata: BTreeMap<String, String>,
+    #[serde(rename = "g", default, skip_serializing_if = "BTreeMap::is_empty")]
+    tags: BTreeMap<String, String>,
 }
 
 impl UploadName {
@@ -436,17 +437,15 @@ impl Azure {
     }
 }
 
-/// Returns the parts of one upload among a blob's uncommitted blocks, sorted by number.
+/// Returns the parts of one upload among a blob's uncommitted blocks, sorted by number. A part that was sent again with
+/// other bytes has several blocks, and the last one counts.
 fn parts_of(blocks: Vec<Block>, random: &str) -> Vec<StoredPart> {
-    let mut parts: Vec<StoredPart> = blocks
-        .into_iter()
-        .filter_map(|block| {
-            let id = BlockId::decode(&block.name).filter(|id| id.random == random)?;
-            Some(StoredPart { number: id.number, etag: id.encode(), size: block.size, crc32c: None })
-        })
-        .collect();
-    parts.sort_by_key(|part| part.number);
-    parts
+    let part = |block: Block| {
+        let id = BlockId::decode(&block.name).filter(|id| id.random == random)?;
+        Some((id.number, StoredPart { number: id.number, etag: id.encode(), size: block.size, crc32c: None }))
+    };
+    let by_number: BTreeMap<u32, StoredPart> = blocks.into_iter().filter_map(part).collect();
+    by_number.into_values().collect()
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ const FROM_URL_BYTES_MAX: u64 = 5000 << 20;
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LAST: Duration = Duration::from_secs(5);
 
+/// The number of attempts to copy an object that another writer replaces meanwhile.
+const REPLACED_MAX: u32 = 3;
+
 /// The lifetime of the signature with which the service reads the source of a copy.
 const SOURCE_SAS_LASTS: Duration = Duration::from_secs(3600);
 
@@ -135,12 +138,43 @@ impl Azure {
         condition: &Condition,
     ) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::Copy, to);
-        let invalid = |why: String| exchange.error(ErrorKind::Invalid, why);
-        check_options(options).map_err(invalid)?;
-        let source = match known {
+        check_options(options).map_err(|why| exchange.error(ErrorKind::Invalid, why))?;
+        let mut source = match known {
             Some(known) if known.metadata.is_some() => known.clone(),
             _ => Box::pin(self.head_as(from, None, None, KeyUse::Source)).await?,
         };
+        // The answer doesn't describe the bytes, so the copy is bound to the state of the source that is known.
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let bound = match condition {
+                Condition::None => still(source.version.as_ref()),
+                condition => condition.clone(),
+            };
+            match self.copy_state(&exchange, from, &source, to, options, &bound).await {
+                Err(error)
+                    if condition.is_none()
+                        && attempts < REPLACED_MAX
+                        && error.code() == Some("SourceConditionNotMet") =>
+                {
+                    source = Box::pin(self.head_as(from, None, None, KeyUse::Source)).await?;
+                }
+                copied => return copied,
+            }
+        }
+    }
+
+    /// Copies an object that is in the state of `source`.
+    async fn copy_state(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        from: &ObjectId,
+        source: &ObjectMeta,
+        to: &ObjectId,
+        options: &PutOptions,
+        condition: &Condition,
+    ) -> Result<ObjectMeta, Error> {
+        let invalid = |why: String| exchange.error(ErrorKind::Invalid, why);
         let mut options = self.with_scope(options);
         if options.tags.is_empty() && source.tags.is_some_and(|count| count > 0) {
             options.tags = Box::pin(self.read_tags(from)).await?;
@@ -150,10 +184,10 @@ impl Azure {
             && source.size <= FROM_URL_BYTES_MAX
             && !self.lacks_put_from_url.load(Ordering::Relaxed)
         {
-            let described = options.described_like(&source);
+            let described = options.described_like(source);
             let outgoing = from_url_request(to, &described, condition).map_err(invalid)?;
-            let outgoing = self.with_source(&exchange, outgoing, from, true).await?;
-            match self.send_copy(&exchange, &outgoing, &source, to).await {
+            let outgoing = self.with_source(exchange, outgoing, from, true).await?;
+            match self.send_copy(exchange, &outgoing, source, to).await {
                 Err(error) if error.is_unsupported() => {
                     self.lacks_put_from_url.store(true, Ordering::Relaxed);
                 }
@@ -161,15 +195,15 @@ impl Azure {
             }
         }
         let outgoing = copy_request(to, &options, condition).map_err(invalid)?;
-        let outgoing = self.with_source(&exchange, outgoing, from, false).await?;
-        let copied = self.send_copy(&exchange, &outgoing, &source, to).await?;
+        let outgoing = self.with_source(exchange, outgoing, from, false).await?;
+        let copied = self.send_copy(exchange, &outgoing, source, to).await?;
         if !sets_properties {
             return Ok(copied);
         }
         // The copy has the source's properties now, so set the new ones in a second request.
-        let described = options.described_like(&source);
+        let described = options.described_like(source);
         let state = copied.version.clone().map_or(Condition::None, Condition::Matches);
-        Box::pin(self.set_properties(&exchange, to, &described, copied.checksums.md5, &state)).await?;
+        Box::pin(self.set_properties(exchange, to, &described, copied.checksums.md5, &state)).await?;
         Box::pin(self.head_of(to, None)).await
     }
 

@@ -20,7 +20,7 @@ use crate::{
 
 /// The limits of blocks (<https://learn.microsoft.com/azure/storage/blobs/scalability-targets>). A block may be small, but
 /// each one counts towards the limit.
-const BLOCKS: PartRules = PartRules { count_max: 50_000, bytes_min: 1 << 20, bytes_max: 4000 << 20 };
+const BLOCKS: PartRules = PartRules { count_max: 50_000, bytes_min: 1, bytes_max: 4000 << 20 };
 
 /// Azure's limits, and the prices of the hot tier with local redundancy in East US
 /// (<https://azure.microsoft.com/pricing/details/storage/blobs/>).

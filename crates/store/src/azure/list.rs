@@ -66,7 +66,8 @@ impl ListedBlob {
         if let Some(metadata) = metadata {
             xml::leaves(metadata, |depth, name, text| {
                 if depth == 1 {
-                    blob.metadata.insert(name.to_owned(), text);
+                    // Headers have these names in lower case.
+                    blob.metadata.insert(name.to_ascii_lowercase(), text);
                 }
                 Ok(())
             })?;
@@ -332,8 +333,8 @@ mod tests {
         let ignores = Arc::new(AtomicBool::new(false));
         let mut parser = AzurePageParser::new(check, Arc::clone(&ignores));
         let mut objects = Vec::new();
-        for piece in body.as_bytes().chunks(7) {
-            objects.extend(parser.take(list, piece)?);
+        for chunk in body.as_bytes().chunks(7) {
+            objects.extend(parser.take(list, chunk)?);
         }
         let page = parser.end(list)?;
         Ok((objects, page, ignores.load(Ordering::Relaxed)))
@@ -369,7 +370,7 @@ mod tests {
         assert!(object.checksums.md5.is_some() && object.archived && object.updated.is_some());
         assert_eq!(object.content_encoding, None);
         let metadata = object.metadata.as_ref().expect("metadata");
-        assert_eq!((metadata["Etag"].as_str(), metadata["mtime"].as_str()), ("mine", "17"));
+        assert_eq!((metadata["etag"].as_str(), metadata["mtime"].as_str()), ("mine", "17"));
         assert_eq!(page.next, None);
     }
 

@@ -55,18 +55,18 @@ fn tags_document(tags: &BTreeMap<String, String>) -> Result<String, String> {
 #[serde(rename_all = "PascalCase")]
 struct Tags {
     #[serde(default)]
-    tag_set: TagSet,
+    tag_set: BlobTagSet,
 }
 
 #[derive(Deserialize, Default)]
-struct TagSet {
+struct BlobTagSet {
     #[serde(default, rename = "Tag")]
-    tags: Vec<Tag>,
+    tags: Vec<BlobTag>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Tag {
+struct BlobTag {
     key: String,
     #[serde(default)]
     value: String,

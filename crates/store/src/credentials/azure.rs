@@ -23,10 +23,10 @@ use crate::{Error, ErrorKind, Operation, Settings};
 
 /// Authorizes requests.
 #[derive(Debug)]
-pub(crate) struct AzureCredentials(Identity);
+pub(crate) struct AzureCredentials(AzureIdentity);
 
 #[derive(Debug)]
-enum Identity {
+enum AzureIdentity {
     Anonymous,
     Static(StaticSecret),
     Entra(Arc<Cache<EntraChain>>),
@@ -52,9 +52,9 @@ impl AzureCredentials {
         let found = configured(settings, SystemTime::now());
         let (account, secret) = found.map_err(|failure| failure.into_error())?;
         let identity = match (secret, &settings.credential_provider) {
-            _ if settings.anonymous => Identity::Anonymous,
-            (Some(secret), None) => Identity::Static(secret),
-            (_, provider) => Identity::Entra(Cache::new(EntraChain {
+            _ if settings.anonymous => AzureIdentity::Anonymous,
+            (Some(secret), None) => AzureIdentity::Static(secret),
+            (_, provider) => AzureIdentity::Entra(Cache::new(EntraChain {
                 provider: provider.clone(),
                 environment: settings.environment.clone(),
                 lanes: lanes.clone(),
@@ -76,8 +76,8 @@ impl AzureCredentials {
     ) -> Result<(String, u64), Error> {
         let target = request.target.to_owned();
         match &self.0 {
-            Identity::Anonymous => Ok((target, 0)),
-            Identity::Static(StaticSecret::Key { account: own, key }) => {
+            AzureIdentity::Anonymous => Ok((target, 0)),
+            AzureIdentity::Static(StaticSecret::Key { account: own, key }) => {
                 if let Some(own) = own.as_deref().filter(|own| *own != account) {
                     let message =
                         format!("the account key belongs to {own}, but the URL names the account {account}");
@@ -86,12 +86,12 @@ impl AzureCredentials {
                 headers.insert(AUTHORIZATION, shared_key(account, key, request)?);
                 Ok((target, 0))
             }
-            Identity::Static(StaticSecret::Sas { query }) => {
+            AzureIdentity::Static(StaticSecret::Sas { query }) => {
                 check_private(origin, "a SAS token")?;
                 let separator = if target.contains('?') { '&' } else { '?' };
                 Ok((format!("{target}{separator}{query}"), 0))
             }
-            Identity::Entra(found) => {
+            AzureIdentity::Entra(found) => {
                 check_private(origin, "an access token")?;
                 let IdentifiedCredential { credential, number } = found.obtain().await?;
                 headers.insert(AUTHORIZATION, credential.authorization.clone());
@@ -111,14 +111,14 @@ impl AzureCredentials {
         len: u64,
     ) -> Option<u64> {
         match &self.0 {
-            Identity::Static(StaticSecret::Key { key, .. }) => {
+            AzureIdentity::Static(StaticSecret::Key { key, .. }) => {
                 stamp(headers);
                 headers.remove(AUTHORIZATION);
                 let value = shared_key(account, key, &RequestToSign { method, target, headers, len }).ok()?;
                 headers.insert(AUTHORIZATION, value);
                 Some(0)
             }
-            Identity::Entra(found) => {
+            AzureIdentity::Entra(found) => {
                 let IdentifiedCredential { credential, number } = found.held()?;
                 headers.insert(AUTHORIZATION, credential.authorization.clone());
                 Some(number)
@@ -130,11 +130,17 @@ impl AzureCredentials {
     /// Returns the source of signatures for SAS tokens.
     pub(crate) fn sas_signer(&self) -> SasSigner<'_> {
         match &self.0 {
-            Identity::Anonymous => SasSigner::Anonymous,
-            Identity::Static(StaticSecret::Key { key, .. }) => SasSigner::Key(key),
-            Identity::Static(StaticSecret::Sas { query }) => SasSigner::Sas(query),
-            Identity::Entra(_) => SasSigner::Token,
+            AzureIdentity::Anonymous => SasSigner::Anonymous,
+            AzureIdentity::Static(StaticSecret::Key { key, .. }) => SasSigner::Key(key),
+            AzureIdentity::Static(StaticSecret::Sas { query }) => SasSigner::Sas(query),
+            AzureIdentity::Entra(_) => SasSigner::Token,
         }
+    }
+
+    /// Returns true if requests carry a SAS token of the account, and not of one container or blob.
+    pub(crate) fn has_account_sas(&self) -> bool {
+        let AzureIdentity::Static(StaticSecret::Sas { query }) = &self.0 else { return false };
+        query.split('&').any(|pair| pair.starts_with("srt="))
     }
 
     /// Returns the value of `Authorization` with the current token, for a request that reads the source of a copy.
@@ -143,7 +149,7 @@ impl AzureCredentials {
     /// `Unauthenticated` if there is none.
     pub(crate) async fn bearer(&self) -> Result<Option<HeaderValue>, Error> {
         match &self.0 {
-            Identity::Entra(found) => Ok(Some(found.obtain().await?.credential.authorization.clone())),
+            AzureIdentity::Entra(found) => Ok(Some(found.obtain().await?.credential.authorization.clone())),
             _ => Ok(None),
         }
     }
@@ -151,12 +157,12 @@ impl AzureCredentials {
     /// Discards the token of this number, because the service refused it. Returns true if the request can be repeated
     /// with a newer token.
     pub(crate) fn replaces(&self, number: u64) -> bool {
-        matches!(&self.0, Identity::Entra(found) if found.replaces(number))
+        matches!(&self.0, AzureIdentity::Entra(found) if found.replaces(number))
     }
 
     /// Returns a server's message, unless it repeats the SAS token's signature.
     pub(crate) fn cleared(&self, message: String) -> String {
-        let Identity::Static(StaticSecret::Sas { query }) = &self.0 else { return message };
+        let AzureIdentity::Static(StaticSecret::Sas { query }) = &self.0 else { return message };
         let signature = query.split('&').find_map(|pair| pair.strip_prefix("sig=")).unwrap_or_default();
         let plain = |text: &str| {
             let text = percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
@@ -205,7 +211,7 @@ mod tests {
     #[test]
     fn a_message_that_repeats_the_sas_is_left_out() {
         let query = "sv=2021&sig=hunter2hunter2%2Bx".to_owned();
-        let credentials = AzureCredentials(Identity::Static(StaticSecret::Sas { query }));
+        let credentials = AzureCredentials(AzureIdentity::Static(StaticSecret::Sas { query }));
         let cleared = |text: &str| credentials.cleared(text.to_owned());
         assert_eq!(cleared("sig=hunter2hunter2+x is wrong"), LEFT_OUT);
         assert_eq!(cleared("sig=hunter2hunter2%2Bx is wrong"), LEFT_OUT);

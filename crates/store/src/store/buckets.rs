@@ -116,5 +116,7 @@ impl Store {
 
 /// Returns true if the error says that the bucket exists and belongs to the caller.
 fn is_ours(error: &Error) -> bool {
-    error.code() == Some("BucketAlreadyOwnedByYou") || error.to_string().contains("you already own it")
+    // A container belongs to the account that the request went to.
+    matches!(error.code(), Some("BucketAlreadyOwnedByYou" | "ContainerAlreadyExists"))
+        || error.to_string().contains("you already own it")
 }

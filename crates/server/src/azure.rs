@@ -334,6 +334,7 @@ async fn carry_out(
         Operation::LeaseBlob => properties::lease(&call),
         Operation::Snapshot => properties::snapshot(&call),
         Operation::PutBlock => blocks::put(&mut call).await,
+        Operation::AppendBlock => blocks::append(&mut call).await,
         Operation::PutBlockFromUrl => blocks::put_from_url(&call),
         Operation::PutBlockList => blocks::put_list(&mut call).await,
         Operation::GetBlockList => blocks::list(&call),

@@ -306,7 +306,9 @@ fn describe(call: &Call<'_>, headers: &mut HeaderMap, object: &Object) {
     insert(headers, "x-ms-blob-type", object.blob().kind());
     match object.blob().kind() {
         "PageBlob" => insert(headers, "x-ms-blob-sequence-number", "0"),
-        "AppendBlob" => insert(headers, "x-ms-blob-committed-block-count", "0"),
+        "AppendBlob" => {
+            insert(headers, "x-ms-blob-committed-block-count", &object.blob().blocks.len().to_string())
+        }
         _ => {}
     }
     insert(headers, "x-ms-server-encrypted", "true");
@@ -485,8 +487,9 @@ pub(super) fn present(call: &Call<'_>) -> Result<Option<Arc<Object>>, BlobError>
 fn check_replacement(call: &Call<'_>, present: Option<&Object>) -> Result<(), BlobError> {
     Conditions::in_headers(&call.head.headers)?.check_creation(present)?;
     call.state.leases.check_write(&call.target.container, &call.target.blob, call.lease_id())?;
+    let appends = call.query.value("comp") == Some("appendblock");
     match present {
-        Some(_) if !call.access.permits("w") => Err(BlobError::new("UnauthorizedBlobOverwrite")),
+        Some(_) if !appends && !call.access.permits("w") => Err(BlobError::new("UnauthorizedBlobOverwrite")),
         Some(object) if copies::is_pending(object) => Err(BlobError::new("PendingCopyOperation")),
         _ => Ok(()),
     }

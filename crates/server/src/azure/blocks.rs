@@ -22,6 +22,7 @@ use crate::objects::{Attributes, NewObject, Object, StoreError, now_us};
 
 /// The limits of the service.
 const BLOCK_BYTES_MAX: u64 = 4000 << 20;
+const APPENDED_BYTES_MAX: u64 = 100 << 20;
 const COMMITTED_MAX: usize = 50_000;
 const UNCOMMITTED_MAX: usize = 100_000;
 const ID_BYTES_MAX: usize = 64;
@@ -110,6 +111,54 @@ pub(super) fn put_from_url(call: &Call<'_>) -> BlobResult {
 fn written(content: Content) -> Result<WrittenContent, BlobError> {
     let sums = blobs::sums_of(&content).map_err(|error| BlobError::io(&error))?;
     Ok(WrittenContent { content, sums })
+}
+
+/// Append Block: adds bytes to the end of an append blob.
+pub(super) async fn append(call: &mut Call<'_>) -> BlobResult {
+    let expected = BodyChecksums::in_headers(call)?;
+    let added = blobs::receive(call, &expected, APPENDED_BYTES_MAX, false).await?;
+    let number = |name: &str| match call.header(name) {
+        None => Ok(None),
+        Some(text) => match text.parse::<u64>() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(BlobError::of_header("InvalidHeaderValue", name, text)),
+        },
+    };
+    let at = number("x-ms-blob-condition-appendpos")?;
+    let size_max = number("x-ms-blob-condition-maxsize")?;
+    let call = &*call;
+    // Appends to one blob must not lose each other.
+    let _held = call.state.block_lists.lock().unwrap_or_else(PoisonError::into_inner);
+    let present = blobs::present(call)?.ok_or_else(|| BlobError::new("BlobNotFound"))?;
+    let mut properties = present.blob().clone();
+    if properties.kind() != "AppendBlob" {
+        return Err(BlobError::new("InvalidBlobType"));
+    }
+    if at.is_some_and(|at| at != present.size) {
+        return Err(BlobError::new("AppendPositionConditionNotMet"));
+    }
+    let size = present.size + added.sums.size;
+    if size_max.is_some_and(|most| size > most) {
+        return Err(BlobError::new("MaxBlobSizeConditionNotMet"));
+    }
+    if properties.blocks.len() >= COMMITTED_MAX {
+        return Err(BlobError::new("BlockCountExceedsLimit"));
+    }
+    properties.blocks.push(CommittedBlock { id: String::new(), size: added.sums.size });
+    let mut content = present.content.clone();
+    content.extents.extend(added.content.extents);
+    let whole = WrittenContent { content, sums: concatenated(&present.sums(), &added.sums) };
+    let stored = blobs::store(call, &whole, |_| NewObject {
+        attributes: Attributes::clone(&present.attributes),
+        blob: Some(Box::new(properties.clone())),
+        ..NewObject::default()
+    })?;
+    let mut answer = blobs::created(&stored);
+    let headers = answer.headers_mut();
+    insert(headers, "x-ms-blob-append-offset", &present.size.to_string());
+    insert(headers, "x-ms-blob-committed-block-count", &properties.blocks.len().to_string());
+    blobs::describe_sums(headers, &added.sums, expected.has_md5());
+    Ok(answer)
 }
 
 fn check_write(call: &Call<'_>) -> Result<(), BlobError> {

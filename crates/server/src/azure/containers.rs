@@ -325,7 +325,7 @@ pub(super) fn list(call: &Call<'_>) -> BlobResult {
         document.element("HasLegalHold", "false");
         document.element("ImmutableStorageWithVersioningEnabled", "false");
         document.end();
-        if has_metadata {
+        if has_metadata && !settings.container.metadata.is_empty() {
             document.begin("Metadata");
             for (name, value) in &settings.container.metadata {
                 document.element(name, value);

@@ -16,6 +16,8 @@ pub(super) type BlobResult = Result<Response<ResponseBody>, BlobError>;
 /// The error codes with their status and message.
 const CODES: &[(&str, u16, &str)] = &[
     ("AccountIsDisabled", 403, "The specified account is disabled."),
+    ("AppendPositionConditionNotMet", 412, "The append position condition specified was not met."),
+    ("MaxBlobSizeConditionNotMet", 412, "The max blob size condition specified was not met."),
     (
         "AuthenticationFailed",
         403,

@@ -197,7 +197,7 @@ fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts:
         document.element("TagCount", &tags.len().to_string());
     }
     document.end();
-    if parts.has("metadata") {
+    if parts.has("metadata") && !attributes.metadata.is_empty() {
         document.begin("Metadata");
         for (name, value) in &attributes.metadata {
             document.element(name, value);

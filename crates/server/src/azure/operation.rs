@@ -45,6 +45,7 @@ pub(crate) enum Operation {
     PutBlockFromUrl,
     PutBlockList,
     GetBlockList,
+    AppendBlock,
     /// An operation of the service that this store lacks, by its name.
     Lacking(&'static str),
     Unknown,
@@ -136,7 +137,8 @@ impl Operation {
             ("PUT", Some("blocklist")) => Operation::PutBlockList,
             ("GET", Some("blocklist")) => Operation::GetBlockList,
             ("GET" | "HEAD", Some("properties")) => Operation::GetAccountInfo,
-            ("PUT", Some("appendblock")) => Operation::Lacking("Append Block"),
+            ("PUT", Some("appendblock")) if copies => Operation::Lacking("Append Block From URL"),
+            ("PUT", Some("appendblock")) => Operation::AppendBlock,
             ("PUT", Some("seal")) => Operation::Lacking("Append Blob Seal"),
             ("PUT", Some("page")) => Operation::Lacking("Put Page"),
             ("GET", Some("pagelist")) => Operation::Lacking("Get Page Ranges"),
@@ -161,7 +163,7 @@ impl Operation {
             Operation::SetProperties | Operation::SetMetadata | Operation::SetTier | Operation::SetTags => {
                 Verb::Patch
             }
-            Operation::PutBlock => Verb::Part,
+            Operation::PutBlock | Operation::AppendBlock => Verb::Part,
             Operation::PutBlockList => Verb::Complete,
             Operation::GetBlockList => Verb::Status,
             Operation::ListBlobs | Operation::FindBlobs => Verb::List,
@@ -214,6 +216,7 @@ impl Operation {
             Operation::DeleteBlob => ('o', "d", true),
             Operation::DeleteVersion => ('o', "x", true),
             Operation::GetTags | Operation::SetTags => ('o', "t", true),
+            Operation::AppendBlock => ('o', "aw", true),
             Operation::AbortCopy
             | Operation::UndeleteBlob
             | Operation::SetProperties

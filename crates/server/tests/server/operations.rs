@@ -49,7 +49,7 @@ Done with a difference:
 - If the disk is full, the store answers 507, both to S3 and to GCS requests.
 - Azure has one account. Unlike S3 and GCS requests, its requests need a signature, a SAS token or a bearer token, as at the
   service. A bearer token may have any value. Only containers with public access permit anonymous reads.
-- Blobs of Azure are block blobs. Append and page blobs can be created and read, but their other operations are refused
+- Blobs of Azure are block blobs. Append blobs can be made and appended to. Page blobs can be made and read, but not written
   (501).
 - The source of an Azure copy is a blob of this store. Copies end at once. A test can make them pending (`copies_take`).
 - Leases and service properties of Azure are in memory. Its blob names may have 1024 bytes, where the service counts 1024

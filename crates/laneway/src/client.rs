@@ -20,8 +20,7 @@ use laneway_store::{
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
 use crate::engine::runtime::{Task, block_on, wait};
-use crate::engine::settings::ClientSettings;
-use crate::engine::state::ClientState;
+use crate::engine::settings::{ClientSettings, ClientState};
 use crate::job::running::{JobState, Purpose};
 use crate::job::{CommonBuckets, JobEnds};
 use crate::manifest::ManifestSubject;

@@ -4,7 +4,6 @@ pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod runtime;
 pub(crate) mod settings;
-pub(crate) mod state;
 pub(crate) mod threads;
 
 use std::collections::BTreeMap;

@@ -18,7 +18,7 @@ use laneway_store::{
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use crate::engine::state::ClientState;
+use crate::engine::settings::ClientState;
 use crate::location::lines::{LINE_MAX, Lines};
 use crate::{Error, Location};
 use origin::{InventoryOpener, InventorySource};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
-use crate::engine::state::ClientState;
+use crate::engine::settings::ClientState;
 use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
 use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::location::mapping::name_of_key;

@@ -11,7 +11,7 @@ use laneway_store::{
 };
 
 use super::call::{callable, within};
-use crate::engine::state::no_dialect;
+use crate::engine::settings::no_dialect;
 use crate::location::url;
 use crate::{Client, Error, Location};
 

@@ -205,7 +205,7 @@ public final class JobOptions {
 
   private JobOptions with(String name, String value) {
     List<Map.Entry<String, String>> more = new ArrayList<>(wishes);
-    more.add(Map.entry(name, Objects.requireNonNull(value, name)));
+    more.add(Map.entry(name, Objects.requireNonNull(value, () -> OptionNames.method(name))));
     return new JobOptions(more, put, progress);
   }
 }

@@ -325,7 +325,8 @@ public final class Laneway implements AutoCloseable {
     }
 
     private Builder with(String name, String value) {
-      settings.add(Map.entry(name, Objects.requireNonNull(value, name)));
+      // The name of a header or a variable follows a colon.
+      settings.add(Map.entry(name, Objects.requireNonNull(value, () -> OptionNames.method(name.split(":")[0]))));
       return this;
     }
   }

@@ -155,8 +155,9 @@ public final class JobOptions {
   }
 
   /**
-   * Adds a rule that includes or excludes names, such as {@code + *.parquet} or {@code - *}. The first rule that
-   * matches a name decides.
+   * Adds a rule that includes or excludes names, such as {@code + *.parquet} or {@code - *.tmp}. A rule must begin with
+   * {@code "+ "} or {@code "- "}; the job refuses any other rule. Rules apply in order, and the first rule that matches
+   * a name decides. With only {@code +} rules, everything else is excluded.
    */
   public JobOptions filter(String rule) {
     return with("filters", rule);

@@ -134,6 +134,23 @@ class JobsTest {
     assertEquals("JobOptions.noClobber: a remove job has no such option", refused.getMessage());
   }
 
+  @Test
+  void a_filter_without_a_sign_is_refused() throws Exception {
+    String place = Serving.S3.folder();
+    laneway.bucket(place).put("keep.csv", ByteBuffer.wrap(text("1")), PutOptions.NONE);
+    for (String rule : List.of("*.tmp", "-*.tmp", " - *.tmp", "")) {
+      JobOptions options = JobOptions.NONE.recursive().filter("- a").filter(rule);
+      LanewayException refused =
+          assertThrows(LanewayException.class, () -> laneway.remove(List.of(place), options));
+      assertEquals(ErrorKind.USAGE, refused.kind());
+      assertTrue(refused.getMessage().startsWith("JobOptions.filter: the rule \"" + rule + "\" must begin with \"+ \""), refused::getMessage);
+    }
+    assertEquals(1, laneway.bucket(place).head("keep.csv").size());
+    try (Job job = laneway.remove(List.of(place), JobOptions.NONE.recursive().filter("+ *.tmp"))) {
+      assertEquals(0, job.join().orThrow().files());
+    }
+  }
+
   @ParameterizedTest
   @EnumSource
   void a_job_that_is_closed_early_is_cancelled(Serving dialect) throws Exception {

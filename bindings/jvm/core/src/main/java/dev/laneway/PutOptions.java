@@ -20,14 +20,18 @@ public final class PutOptions {
     this.tags = tags;
   }
 
-  /** Writes only if the object doesn't exist. Otherwise the call fails with {@link ErrorKind#ALREADY_EXISTS}. */
+  /**
+   * Writes only if the object doesn't exist. Otherwise the call fails with {@link ErrorKind#ALREADY_EXISTS}. A call
+   * refuses this together with {@link #ifVersion}.
+   */
   public PutOptions ifAbsent() {
     return with("if-absent", "");
   }
 
   /**
    * Replaces only this version of the object. If the object has another version, the call fails with {@link
-   * ErrorKind#PRECONDITION}.
+   * ErrorKind#PRECONDITION}. If the object doesn't exist, the call fails with {@link ErrorKind#PRECONDITION} on GCS,
+   * and with {@link ErrorKind#NOT_FOUND} on S3. A call refuses this together with {@link #ifAbsent}.
    */
   public PutOptions ifVersion(String version) {
     return with("if-version", version);

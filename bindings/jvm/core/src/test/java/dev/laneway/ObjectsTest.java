@@ -210,6 +210,26 @@ class ObjectsTest {
 
   @ParameterizedTest
   @EnumSource
+  void two_conditions_are_refused(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    String version = bucket.put("k", bytes("1"), PutOptions.NONE).version();
+    for (PutOptions both :
+        List.of(PutOptions.NONE.ifAbsent().ifVersion(version), PutOptions.NONE.ifVersion(version).ifAbsent())) {
+      LanewayException refused = assertThrows(LanewayException.class, () -> bucket.put("k", bytes("22"), both));
+      assertEquals(ErrorKind.USAGE, refused.kind());
+      assertEquals(
+          "PutOptions.ifAbsent and PutOptions.ifVersion cannot be combined: a write has one condition",
+          refused.getMessage());
+      assertEquals(ErrorKind.USAGE, kind(() -> bucket.writer("k", both)));
+      assertEquals(ErrorKind.USAGE, kind(() -> bucket.copy("k", "l", CopyOptions.NONE.put(both))));
+    }
+    assertEquals(1, bucket.head("k").size());
+    ErrorKind missing = dialect == Serving.GCS ? ErrorKind.PRECONDITION : ErrorKind.NOT_FOUND;
+    assertEquals(missing, kind(() -> bucket.put("missing", bytes("1"), PutOptions.NONE.ifVersion(version))));
+  }
+
+  @ParameterizedTest
+  @EnumSource
   void a_writer_leaves_all_or_nothing(Serving dialect) throws Exception {
     Bucket bucket = dialect.bucket();
     byte[] noise = noise(18 << 20);

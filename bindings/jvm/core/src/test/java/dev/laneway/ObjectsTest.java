@@ -203,6 +203,7 @@ class ObjectsTest {
     bucket.put("a", bytes("bytes"), PutOptions.NONE.metadata("k", "v"));
     bucket.copy("a", "b");
     assertEquals(ErrorKind.ALREADY_EXISTS, kind(() -> bucket.copy("a", "b", CopyOptions.NONE.ifAbsent())));
+    assertEquals(ErrorKind.ALREADY_EXISTS, kind(() -> bucket.rename("a", "b", CopyOptions.NONE.ifAbsent())));
     bucket.rename("b", "c", CopyOptions.NONE.into(other));
     assertTrue(assertThrows(LanewayException.class, () -> bucket.head("b")).isNotFound());
     assertEquals(Map.of("k", "v"), other.head("c").metadata());

@@ -22,6 +22,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.stream.Stream;
+import java.util.zip.GZIPInputStream;
+import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -227,6 +229,31 @@ class ObjectsTest {
     assertEquals(1, bucket.head("k").size());
     ErrorKind missing = dialect == Serving.GCS ? ErrorKind.PRECONDITION : ErrorKind.NOT_FOUND;
     assertEquals(missing, kind(() -> bucket.put("missing", bytes("1"), PutOptions.NONE.ifVersion(version))));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_compressing_stream_completes_its_object_or_leaves_none(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    try (WriterStream out = bucket.writer("whole.gz", PutOptions.NONE).stream();
+        GZIPOutputStream gz = new GZIPOutputStream(out)) {
+      gz.write(text("bytes"));
+      gz.finish();
+      out.complete();
+    }
+    try (Download download = bucket.get("whole.gz")) {
+      assertArrayEquals(text("bytes"), new GZIPInputStream(download.stream()).readAllBytes());
+    }
+    assertThrows(
+        IllegalStateException.class,
+        () -> {
+          try (WriterStream out = bucket.writer("half.gz", PutOptions.NONE).stream();
+              GZIPOutputStream gz = new GZIPOutputStream(out)) {
+            gz.write(text("bytes"));
+            throw new IllegalStateException();
+          }
+        });
+    assertEquals(ErrorKind.NOT_FOUND, kind(() -> bucket.head("half.gz")));
   }
 
   @ParameterizedTest

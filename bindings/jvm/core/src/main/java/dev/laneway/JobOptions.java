@@ -189,8 +189,9 @@ public final class JobOptions {
   }
 
   /**
-   * Calls a listener with the job's progress about ten times a second, on a thread of the common pool. If the listener
-   * doesn't return, the job eventually stalls.
+   * Calls a listener with the job's progress, at most ten times a second and once at the end. The calls come on a thread
+   * of the common pool. If the listener doesn't return, the job eventually stalls. If the listener throws, Laneway logs
+   * the first exception and continues.
    */
   public JobOptions onProgress(Consumer<Progress> progress) {
     return new JobOptions(wishes, put, Objects.requireNonNull(progress, "progress"));

@@ -463,7 +463,13 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     InputTally ofFile = new InputTally(tally);
     CompletableFuture<FSDataInputStream> opened = new CompletableFuture<>();
     connection.bucket().openAsync(key, options).whenComplete((reader, failure) -> {
-      if (failure != null) {
+      if (failure != null && Failures.isNotFound(failure)) {
+        // Say so if the path is a directory. If this can't be found out, report the first failure.
+        lookup.folder(key).whenComplete((folder, unknown) -> opened.completeExceptionally(
+            unknown == null && folder.isPresent()
+                ? new FileNotFoundException(path + " is a directory")
+                : Failures.of(path, failure)));
+      } else if (failure != null) {
         opened.completeExceptionally(Failures.of(path, failure));
       } else if (!opened.complete(new FSDataInputStream(new ObjectInput(path, reader, ofFile)))) {
         reader.close();

@@ -159,10 +159,15 @@ pub fn with_attributes(
 /// Unpacks the options of a write: first attributes and conditions by name, then user metadata, then tags.
 ///
 /// # Errors
-/// Fails for a condition on a version that the store can't compare, and for an unknown attribute.
+/// Fails for a condition on a version that the store can't compare, for two conditions, and for an unknown attribute.
 pub(crate) fn put_options(names: VersionNames, from: &mut Unpacked<'_>) -> Result<PutOptions, Failure> {
     let mut options = PutOptions::default();
-    for (name, value) in from.texts()? {
+    let attributes = from.texts()?;
+    let has = |wanted| attributes.iter().any(|(name, _)| *name == wanted);
+    if has("if-absent") && has("if-version") {
+        return Err(Failure::usage("if-absent and if-version cannot be combined: a write has one condition"));
+    }
+    for (name, value) in attributes {
         options = match name {
             "if-absent" => options.condition(Condition::Absent),
             "if-version" => options.condition(Condition::Matches(version(names, value)?)),

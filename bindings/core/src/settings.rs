@@ -68,7 +68,9 @@ pub static SETTINGS: &[ClientSetting] = &[
         }
     ),
     setting!(ca_file, Text as String, "Also trusts the certificates in this PEM file."),
-    setting!(connections_max, Number, "The maximum number of the engine's connections."),
+    setting!(connections_max, Number, "The maximum number of the engine's connections.", |builder, value| {
+        Ok(builder.connections_max(at_least(1, value)?))
+    }),
     setting!(
         customer_key,
         Text,
@@ -86,8 +88,9 @@ pub static SETTINGS: &[ClientSetting] = &[
     ),
     setting!(
         gcs_endpoint,
-        Text as String,
-        "Base URL of GCS's API, instead of `https://storage.googleapis.com`."
+        Text,
+        "Base URL of GCS's API, instead of `https://storage.googleapis.com`.",
+        |builder, value| Ok(builder.gcs_endpoint(endpoint(value)?))
     ),
     setting!(headers, Pairs, "Headers to add to each request to the store.", |builder, value| {
         let headers = value.read::<BTreeMap<String, String>>()?;
@@ -106,7 +109,12 @@ pub static SETTINGS: &[ClientSetting] = &[
         Text as String,
         "The key in the store's key management service that encrypts new objects."
     ),
-    setting!(memory, Number, "The maximum number of bytes that the engine buffers in memory."),
+    setting!(
+        memory,
+        Number,
+        "The maximum number of bytes that the engine buffers in memory.",
+        |builder, value| Ok(builder.memory(at_least(MEMORY_MIN, value)?))
+    ),
     setting!(no_proxy, Texts as Vec<String>, "Hosts that are reached without a proxy."),
     setting!(profile, Text as String, "AWS profile. The client then uses no other AWS credentials."),
     setting!(project, Text as String, "The Google Cloud project whose buckets the client lists."),
@@ -121,8 +129,9 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(s3_dualstack, Flag, "Uses Amazon's dual-stack endpoints, which also have IPv6."),
     setting!(
         s3_endpoint,
-        Text as String,
-        "Base URL of S3's API. It overrides the environment variables, the profile and AWS's own URL."
+        Text,
+        "Base URL of S3's API. It overrides the environment variables, the profile and AWS's own URL.",
+        |builder, value| Ok(builder.s3_endpoint(endpoint(value)?))
     ),
     setting!(s3_fips, Flag, "Uses Amazon's endpoints whose cryptography is validated under FIPS 140."),
     setting!(s3_path_style, Flag, "Puts S3 bucket names into the path instead of the host name."),
@@ -168,6 +177,34 @@ pub static SETTINGS: &[ClientSetting] = &[
         TOGETHER
     ),
 ];
+
+/// The minimum memory of an engine in bytes. The library itself would raise a smaller number to this one.
+const MEMORY_MIN: usize = 1 << 20;
+
+fn at_least(min: usize, value: Value) -> Result<usize, InvalidValue> {
+    match value.read()? {
+        number if number < min => Err(InvalidValue::Value(format!("the value must be at least {min}"))),
+        number => Ok(number),
+    }
+}
+
+/// Returns the base URL of a store. The library would report an invalid one only at the first request.
+fn endpoint(value: Value) -> Result<String, InvalidValue> {
+    let url = value.read::<String>()?;
+    let lower = url.to_ascii_lowercase();
+    let rest = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"));
+    let names_a_host = |rest: &str| {
+        !rest.is_empty()
+            && !rest.starts_with(['/', ':', '?', '#'])
+            && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
+    if !rest.is_some_and(names_a_host) {
+        return Err(InvalidValue::Value(
+            "the value must be a URL with http:// or https:// and a host".into(),
+        ));
+    }
+    Ok(url)
+}
 
 /// Returns a role from its parts.
 fn assumed_role(parts: &BTreeMap<String, String>) -> Result<AssumedRole, InvalidValue> {
@@ -293,9 +330,18 @@ mod tests {
 
     #[test]
     fn refuses_unknown_and_unreadable_settings_by_name() {
-        for (name, text) in
-            [("colour", "blue"), ("connections_max", "many"), ("customer_key", "short"), ("sse", "rot13")]
-        {
+        for (name, text) in [
+            ("colour", "blue"),
+            ("connections_max", "many"),
+            ("connections_max", "0"),
+            ("customer_key", "short"),
+            ("gcs_endpoint", "localhost:4443"),
+            ("memory", "23"),
+            ("s3_endpoint", "not a url"),
+            ("s3_endpoint", "ftp://127.0.0.1"),
+            ("s3_endpoint", "https:///lake"),
+            ("sse", "rot13"),
+        ] {
             let refused = made(&[(name, text)]).unwrap_err();
             assert!(
                 refused.message.starts_with(name) && !refused.message.contains(text),

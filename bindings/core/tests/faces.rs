@@ -204,6 +204,17 @@ fn java_has_every_setting() {
 }
 
 #[test]
+fn java_translates_the_name_of_each_option_and_setting() {
+    let translated = read(&java("OptionNames"));
+    for class in ["JobOptions", "Laneway"] {
+        for name in quoted_after(&read(&java(class)), "with(") {
+            let name = name.trim_end_matches(':');
+            assert!(translated.contains(&format!("\"{name}\"")), "{name}");
+        }
+    }
+}
+
+#[test]
 fn java_numbers_verbs_as_the_table_does() {
     let text = read(&java("Native"));
     let java: Vec<_> = text

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use laneway::{Bucket, Listed};
+use laneway::{Bucket, Condition, ErrorKind, Listed};
 
 use crate::call::Work;
 use crate::described::{put_options, version};
@@ -21,8 +21,20 @@ pub(super) fn copy(bucket: &Bucket, from: &mut Unpacked<'_>, is_rename: bool) ->
     let into = handles::bucket(from.number()?)?;
     // The conditions apply to the destination of the copy.
     let put = put_options(into.capabilities().versions, from)?;
+    let is_new = put.condition == Condition::Absent;
+    let existing = into.head(destination);
     let copy = copy.into(&into).options(put);
-    Ok(Work::new(bucket.client(), async move { Ok(described::written(&copy.await?)) }))
+    Ok(Work::new(bucket.client(), async move {
+        match copy.await {
+            Ok(written) => Ok(described::written(&written)),
+            // S3 renames by a copy that also has a condition on the source. Its answer doesn't show which of the two
+            // conditions failed.
+            Err(error) if is_new && error.kind() == ErrorKind::Precondition && existing.await.is_ok() => {
+                Err(Failure { kind: ErrorKind::AlreadyExists, ..Failure::from(error) })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }))
 }
 
 pub(super) fn delete(bucket: &Bucket, from: &mut Unpacked<'_>) -> Result<Work, Failure> {

@@ -73,7 +73,7 @@ public final class AssumedRole {
 
   private AssumedRole with(String name, String value) {
     Map<String, String> more = new TreeMap<>(parts);
-    more.put(name, Objects.requireNonNull(value, name));
+    more.put(name, Objects.requireNonNull(value, () -> "AssumedRole." + OptionNames.camel(name, '_')));
     return new AssumedRole(more);
   }
 }

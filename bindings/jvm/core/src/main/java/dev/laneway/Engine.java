@@ -232,7 +232,7 @@ final class Engine {
   private static Packed key(CredentialProvider.AccessKey key) {
     Packed answer = new Packed().flag(true).flag(key != null);
     if (key != null) {
-      answer.text(key.id()).text(key.secret()).maybeText(key.sessionToken());
+      answer.argument("AccessKey.id", key.id()).argument("AccessKey.secret", key.secret()).maybeText(key.sessionToken());
       end(answer, key.expiresAt());
     }
     return answer;
@@ -241,7 +241,7 @@ final class Engine {
   private static Packed token(CredentialProvider.BearerToken token) {
     Packed answer = new Packed().flag(true).flag(token != null);
     if (token != null) {
-      answer.text(token.token());
+      answer.argument("BearerToken.token", token.token());
       end(answer, token.expiresAt());
     }
     return answer;

@@ -91,7 +91,7 @@ final class EngineLog {
           if (dropped > 0) {
             LOGGER.warn("{} log records were dropped, because they came faster than they could be written", dropped);
           }
-          log(level, text);
+          log(level, OptionNames.inJava(text));
         });
   }
 

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 
 /**
@@ -17,6 +18,9 @@ public final class Job implements AutoCloseable {
   /** The maximum number of failures, and also of warnings, that are kept. */
   private static final int KEPT_MAX = 1000;
 
+  /** The minimum time between two calls of the listener, except for the last call. */
+  private static final long TELL_NS = TimeUnit.MILLISECONDS.toNanos(100);
+
   private final Handle handle;
   private final Laneway laneway;
   private final Consumer<Progress> progress;
@@ -24,6 +28,11 @@ public final class Job implements AutoCloseable {
   private final List<String> warnings = new ArrayList<>();
   private final CompletableFuture<Summary> summary = new CompletableFuture<>();
   private volatile Progress last = new Progress(0, 0, 0, 0, false);
+
+  /** The time of the listener's last call. */
+  private volatile long toldAt = System.nanoTime() - TELL_NS;
+
+  private volatile boolean hasListenerFailed;
 
   private Job(Laneway laneway, Handle handle, Consumer<Progress> progress) {
     this.laneway = laneway;
@@ -107,7 +116,9 @@ public final class Job implements AutoCloseable {
         .whenComplete(
             (ended, failure) -> {
               Progress now = progress();
-              if (progress != null) {
+              boolean isAtEnd = failure != null || ended != null;
+              if (progress != null && (isAtEnd || System.nanoTime() - toldAt >= TELL_NS)) {
+                toldAt = System.nanoTime();
                 tell(now);
               }
               if (failure != null) {
@@ -126,7 +137,10 @@ public final class Job implements AutoCloseable {
     try {
       progress.accept(now);
     } catch (RuntimeException failure) {
-      EngineLog.warn("the listener of a job's progress has failed", failure);
+      if (!hasListenerFailed) {
+        hasListenerFailed = true;
+        EngineLog.warn("the listener of a job's progress has failed; further failures aren't logged", failure);
+      }
     }
   }
 

@@ -155,8 +155,9 @@ public final class JobOptions {
   }
 
   /**
-   * Adds a rule that includes or excludes names, such as {@code + *.parquet} or {@code - *}. The first rule that
-   * matches a name decides.
+   * Adds a rule that includes or excludes names, such as {@code + *.parquet} or {@code - *.tmp}. A rule must begin with
+   * {@code "+ "} or {@code "- "}; the job refuses any other rule. Rules apply in order, and the first rule that matches
+   * a name decides. With only {@code +} rules, everything else is excluded.
    */
   public JobOptions filter(String rule) {
     return with("filters", rule);
@@ -188,8 +189,9 @@ public final class JobOptions {
   }
 
   /**
-   * Calls a listener with the job's progress about ten times a second, on a thread of the common pool. If the listener
-   * doesn't return, the job eventually stalls.
+   * Calls a listener with the job's progress, at most ten times a second and once at the end. The calls come on a thread
+   * of the common pool. If the listener doesn't return, the job eventually stalls. If the listener throws, Laneway logs
+   * the first exception and continues.
    */
   public JobOptions onProgress(Consumer<Progress> progress) {
     return new JobOptions(wishes, put, Objects.requireNonNull(progress, "progress"));
@@ -205,7 +207,7 @@ public final class JobOptions {
 
   private JobOptions with(String name, String value) {
     List<Map.Entry<String, String>> more = new ArrayList<>(wishes);
-    more.add(Map.entry(name, Objects.requireNonNull(value, name)));
+    more.add(Map.entry(name, Objects.requireNonNull(value, () -> OptionNames.method(name))));
     return new JobOptions(more, put, progress);
   }
 }

@@ -295,16 +295,16 @@ public final class Laneway implements AutoCloseable {
     }
 
     /**
-     * Sets the maximum number of bytes that the engine holds in memory. It applies only if no other client of the
-     * process has started the engine before.
+     * Sets the maximum number of bytes that the engine holds in memory, at least 1 MiB. It applies only if no other
+     * client of the process has started the engine before.
      */
     public Builder memory(long bytes) {
       return with("memory", Long.toString(bytes));
     }
 
     /**
-     * Sets the maximum number of connections of the engine. It applies only if no other client of the process has
-     * started the engine before.
+     * Sets the maximum number of connections of the engine, at least one. It applies only if no other client of the
+     * process has started the engine before.
      */
     public Builder connectionsMax(int connections) {
       return with("connections_max", Integer.toString(connections));
@@ -321,7 +321,7 @@ public final class Laneway implements AutoCloseable {
     /**
      * Returns the client. Opens no connection.
      *
-     * @throws LanewayException for invalid settings, and files that can't be read
+     * @throws LanewayException for invalid settings, and files that can't be read; the message names the method
      */
     public Laneway build() throws LanewayException {
       Packed packed = new Packed().pairs(settings);
@@ -335,7 +335,8 @@ public final class Laneway implements AutoCloseable {
     }
 
     private Builder with(String name, String value) {
-      settings.add(Map.entry(name, Objects.requireNonNull(value, name)));
+      // The name of a header or a variable follows a colon.
+      settings.add(Map.entry(name, Objects.requireNonNull(value, () -> OptionNames.method(name.split(":")[0]))));
       return this;
     }
   }

@@ -97,9 +97,18 @@ public final class ObjectWriter implements WritableByteChannel {
   }
 
   /**
-   * Returns a stream for code that can only close it, such as a compressing stream around it. Its {@code close}
-   * completes the object, unless a write has failed. The stream doesn't learn of exceptions in other code, so abort the
-   * writer after one.
+   * Returns a stream for code that can only close it. Its {@code close} completes the object, unless a write has failed.
+   * The stream doesn't learn of exceptions in other code. So if an exception leaves a try-with-resources statement, the
+   * stream publishes the bytes that were written, unless {@link #abort} is called first. If your code can call {@link
+   * WriterStream#complete}, use {@link #stream}, also below a compressing stream:
+   *
+   * <pre>{@code
+   * try (WriterStream out = writer.stream(); GZIPOutputStream gz = new GZIPOutputStream(out)) {
+   *   gz.write(bytes);
+   *   gz.finish();
+   *   out.complete();
+   * }
+   * }</pre>
    */
   public WriterStream closingStream() {
     return new WriterStream(this, true);

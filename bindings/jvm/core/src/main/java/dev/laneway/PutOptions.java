@@ -20,14 +20,18 @@ public final class PutOptions {
     this.tags = tags;
   }
 
-  /** Writes only if the object doesn't exist. Otherwise the call fails with {@link ErrorKind#ALREADY_EXISTS}. */
+  /**
+   * Writes only if the object doesn't exist. Otherwise the call fails with {@link ErrorKind#ALREADY_EXISTS}. A call
+   * refuses this together with {@link #ifVersion}.
+   */
   public PutOptions ifAbsent() {
     return with("if-absent", "");
   }
 
   /**
    * Replaces only this version of the object. If the object has another version, the call fails with {@link
-   * ErrorKind#PRECONDITION}.
+   * ErrorKind#PRECONDITION}. If the object doesn't exist, the call fails with {@link ErrorKind#PRECONDITION} on GCS,
+   * and with {@link ErrorKind#NOT_FOUND} on S3. A call refuses this together with {@link #ifAbsent}.
    */
   public PutOptions ifVersion(String version) {
     return with("if-version", version);
@@ -75,7 +79,7 @@ public final class PutOptions {
 
   /** Adds an entry to the user metadata. */
   public PutOptions metadata(String name, String value) {
-    return new PutOptions(attributes, and(metadata, name, value), tags);
+    return new PutOptions(attributes, and(metadata, name, Objects.requireNonNull(value, "value")), tags);
   }
 
   /** Adds entries to the user metadata. */
@@ -89,16 +93,17 @@ public final class PutOptions {
 
   /** Adds an S3 tag. */
   public PutOptions tag(String name, String value) {
-    return new PutOptions(attributes, metadata, and(tags, name, value));
+    return new PutOptions(attributes, metadata, and(tags, name, Objects.requireNonNull(value, "value")));
   }
 
   private PutOptions with(String name, String value) {
+    Objects.requireNonNull(value, () -> "PutOptions." + OptionNames.camel(name, '-'));
     return new PutOptions(and(attributes, name, value), metadata, tags);
   }
 
   private static TreeMap<String, String> and(Map<String, String> had, String name, String value) {
     TreeMap<String, String> more = new TreeMap<>(had);
-    more.put(Objects.requireNonNull(name, "name"), Objects.requireNonNull(value, name));
+    more.put(Objects.requireNonNull(name, "name"), value);
     return more;
   }
 

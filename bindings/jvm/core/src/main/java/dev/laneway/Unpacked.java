@@ -90,8 +90,10 @@ final class Unpacked {
 
   LanewayException failure() {
     int code = count();
-    String message = OptionNames.inJava(text());
+    String text = text();
     String url = maybeText();
+    // A message without a URL may begin with an option's name. With a URL, it begins with the name of an object or file.
+    String message = url == null ? OptionNames.ofSetting(text) : OptionNames.inJava(text);
     int status = count();
     String serviceCode = maybeText();
     int attempts = count();

@@ -12,6 +12,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -131,7 +133,50 @@ class JobsTest {
         assertThrows(
             LanewayException.class, () -> laneway.remove(List.of("s3://lake/x"), JobOptions.NONE.noClobber()));
     assertEquals(ErrorKind.USAGE, refused.kind());
-    assertTrue(refused.getMessage().contains("no_clobber"), refused.getMessage());
+    assertEquals("JobOptions.noClobber: a remove job has no such option", refused.getMessage());
+  }
+
+  @Test
+  void a_filter_without_a_sign_is_refused() throws Exception {
+    String place = Serving.S3.folder();
+    laneway.bucket(place).put("keep.csv", ByteBuffer.wrap(text("1")), PutOptions.NONE);
+    for (String rule : List.of("*.tmp", "-*.tmp", " - *.tmp", "")) {
+      JobOptions options = JobOptions.NONE.recursive().filter("- a").filter(rule);
+      LanewayException refused =
+          assertThrows(LanewayException.class, () -> laneway.remove(List.of(place), options));
+      assertEquals(ErrorKind.USAGE, refused.kind());
+      assertTrue(refused.getMessage().startsWith("JobOptions.filter: the rule \"" + rule + "\" must begin with \"+ \""), refused::getMessage);
+    }
+    assertEquals(1, laneway.bucket(place).head("keep.csv").size());
+    try (Job job = laneway.remove(List.of(place), JobOptions.NONE.recursive().filter("+ *.tmp"))) {
+      assertEquals(0, job.join().orThrow().files());
+    }
+  }
+
+  @Test
+  void a_listener_is_called_at_most_ten_times_a_second() throws Exception {
+    Files.createDirectories(folder.resolve("many"));
+    for (int number = 0; number < 3000; number++) {
+      Files.createFile(folder.resolve("many/" + number));
+    }
+    List<Progress> told = Collections.synchronizedList(new ArrayList<>());
+    JobOptions options =
+        JobOptions.NONE
+            .recursive()
+            .onProgress(
+                progress -> {
+                  told.add(progress);
+                  throw new IllegalStateException("a listener that always throws");
+                });
+    long before = System.nanoTime();
+    try (Job job = laneway.copy(List.of(folder.resolve("many").toString()), Serving.S3.folder(), options)) {
+      assertEquals(3000, job.join().orThrow().files());
+    }
+    long tenths = (System.nanoTime() - before) / 100_000_000;
+    assertTrue(told.size() <= tenths + 2, () -> told.size() + " calls in " + tenths + " tenths of a second");
+    assertEquals(3000, told.get(told.size() - 1).itemsDone());
+    String log = Files.readString(Path.of(System.getProperty("org.slf4j.simpleLogger.logFile")));
+    assertEquals(1, log.lines().filter(line -> line.contains("a listener that always throws")).count());
   }
 
   @ParameterizedTest

@@ -22,6 +22,8 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.stream.Stream;
+import java.util.zip.GZIPInputStream;
+import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -203,9 +205,55 @@ class ObjectsTest {
     bucket.put("a", bytes("bytes"), PutOptions.NONE.metadata("k", "v"));
     bucket.copy("a", "b");
     assertEquals(ErrorKind.ALREADY_EXISTS, kind(() -> bucket.copy("a", "b", CopyOptions.NONE.ifAbsent())));
+    assertEquals(ErrorKind.ALREADY_EXISTS, kind(() -> bucket.rename("a", "b", CopyOptions.NONE.ifAbsent())));
     bucket.rename("b", "c", CopyOptions.NONE.into(other));
     assertTrue(assertThrows(LanewayException.class, () -> bucket.head("b")).isNotFound());
     assertEquals(Map.of("k", "v"), other.head("c").metadata());
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void two_conditions_are_refused(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    String version = bucket.put("k", bytes("1"), PutOptions.NONE).version();
+    for (PutOptions both :
+        List.of(PutOptions.NONE.ifAbsent().ifVersion(version), PutOptions.NONE.ifVersion(version).ifAbsent())) {
+      LanewayException refused = assertThrows(LanewayException.class, () -> bucket.put("k", bytes("22"), both));
+      assertEquals(ErrorKind.USAGE, refused.kind());
+      assertEquals(
+          "PutOptions.ifAbsent and PutOptions.ifVersion cannot be combined: a write has one condition",
+          refused.getMessage());
+      assertEquals(ErrorKind.USAGE, kind(() -> bucket.writer("k", both)));
+      assertEquals(ErrorKind.USAGE, kind(() -> bucket.copy("k", "l", CopyOptions.NONE.put(both))));
+    }
+    assertEquals(1, bucket.head("k").size());
+    ErrorKind missing = dialect == Serving.GCS ? ErrorKind.PRECONDITION : ErrorKind.NOT_FOUND;
+    assertEquals(missing, kind(() -> bucket.put("missing", bytes("1"), PutOptions.NONE.ifVersion(version))));
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void a_compressing_stream_completes_its_object_or_leaves_none(Serving dialect) throws Exception {
+    Bucket bucket = dialect.bucket();
+    try (WriterStream out = bucket.writer("whole.gz", PutOptions.NONE).stream();
+        GZIPOutputStream gz = new GZIPOutputStream(out)) {
+      gz.write(text("bytes"));
+      gz.finish();
+      out.complete();
+    }
+    try (Download download = bucket.get("whole.gz")) {
+      assertArrayEquals(text("bytes"), new GZIPInputStream(download.stream()).readAllBytes());
+    }
+    assertThrows(
+        IllegalStateException.class,
+        () -> {
+          try (WriterStream out = bucket.writer("half.gz", PutOptions.NONE).stream();
+              GZIPOutputStream gz = new GZIPOutputStream(out)) {
+            gz.write(text("bytes"));
+            throw new IllegalStateException();
+          }
+        });
+    assertEquals(ErrorKind.NOT_FOUND, kind(() -> bucket.head("half.gz")));
   }
 
   @ParameterizedTest

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -47,6 +48,26 @@ class OptionNamesTest {
   }
 
   @Test
+  void a_bad_setting_is_named_by_its_method() {
+    Map<String, Laneway.Builder> refused = new TreeMap<>();
+    refused.put("s3Endpoint: the value must be a URL", Laneway.builder().s3Endpoint("not a url"));
+    refused.put("gcsEndpoint: the value must be a URL", Laneway.builder().gcsEndpoint("localhost:9000"));
+    refused.put("memory: the value must be at least 1048576", Laneway.builder().memory(10));
+    refused.put("memory: the value has the wrong type", Laneway.builder().memory(-1));
+    refused.put("connectionsMax: the value must be at least 1", Laneway.builder().connectionsMax(0));
+    refused.put("retryFor: ", Laneway.builder().retryFor(Duration.ofSeconds(-1)));
+    refused.put("customerKey: ", Laneway.builder().customerKey("abc"));
+    refused.put("sessionToken needs Laneway.Builder.accessKey", Laneway.builder().sessionToken("t"));
+    refused.forEach(
+        (text, builder) -> {
+          LanewayException failure = assertThrows(LanewayException.class, builder::build, text);
+          assertEquals(ErrorKind.USAGE, failure.kind());
+          assertTrue(failure.getMessage().startsWith("Laneway.Builder." + text), failure::getMessage);
+        });
+    assertEquals("engine: unknown", OptionNames.ofSetting("engine: unknown"));
+  }
+
+  @Test
   void a_missing_argument_is_named() throws Exception {
     Bucket bucket = Serving.S3.bucket();
     Laneway laneway = Serving.laneway();
@@ -67,6 +88,13 @@ class OptionNamesTest {
     calls.put("to", () -> bucket.copy("a", null));
     calls.put("id", () -> bucket.multipart("k", null));
     calls.put("parts", () -> bucket.multipart("k", "id").complete(null));
+    calls.put("Laneway.Builder.s3Endpoint", () -> Laneway.builder().s3Endpoint(null));
+    calls.put("Laneway.Builder.accessKey", () -> Laneway.builder().accessKey(null, "s"));
+    calls.put("Laneway.Builder.header", () -> Laneway.builder().header("n", null));
+    calls.put("JobOptions.filter", () -> JobOptions.NONE.filter(null));
+    calls.put("PutOptions.ifVersion", () -> PutOptions.NONE.ifVersion(null));
+    calls.put("value", () -> PutOptions.NONE.metadata("n", null));
+    calls.put("AssumedRole.sessionName", () -> AssumedRole.of("arn").sessionName(null));
     calls.forEach((name, call) -> assertEquals(name, assertThrows(NullPointerException.class, call, name).getMessage()));
   }
 }

@@ -3,6 +3,7 @@ package dev.laneway.hadoop;
 import dev.laneway.Bucket;
 import dev.laneway.Counters;
 import dev.laneway.Laneway;
+import dev.laneway.LanewayException;
 import dev.laneway.PutOptions;
 import java.io.Closeable;
 import java.io.IOException;
@@ -40,8 +41,14 @@ final class Connection implements Closeable {
    * @throws IOException for settings that contradict each other
    */
   static Connection of(Settings settings) throws IOException {
-    Laneway laneway = builder(settings).build();
-    Bucket bucket = laneway.bucket(settings.store().scheme + "://" + settings.bucket() + "/");
+    String url = settings.store().scheme + "://" + settings.bucket() + "/";
+    Laneway laneway;
+    try {
+      laneway = builder(settings).build();
+    } catch (LanewayException refused) {
+      throw new IOException(Failures.inHadoop(url, refused.getMessage()), refused);
+    }
+    Bucket bucket = laneway.bucket(url);
     PutOptions described = PutOptions.NONE;
     if (settings.files().storageClass().isPresent()) {
       described = described.storageClass(settings.files().storageClass().get());

@@ -100,6 +100,17 @@ final class Failures {
   static String inHadoop(String path, String message) {
     boolean isGcs = path.startsWith("gs:") || path.startsWith("laneway+gs:");
     return message
+        .replace("Laneway.Builder.bandwidthLimit", "fs.laneway.bandwidth.limit")
+        .replace("Laneway.Builder.connectionsMax", "fs.laneway.connections.maximum")
+        .replace("Laneway.Builder.memory", "fs.laneway.memory")
+        .replace("Laneway.Builder.customerKey", isGcs ? "fs.gs.encryption.key" : "fs.s3a.encryption.key")
+        .replace("Laneway.Builder.header", "fs.gs.storage.http.headers")
+        .replace("Laneway.Builder.httpProxy", isGcs ? "fs.gs.proxy.address" : "fs.s3a.proxy.host")
+        .replace("Laneway.Builder.httpsProxy", isGcs ? "fs.gs.proxy.address" : "fs.s3a.proxy.host")
+        .replace("Laneway.Builder.impersonate", "fs.gs.auth.impersonation.service.account")
+        .replace("Laneway.Builder.region", "fs.s3a.endpoint.region")
+        .replace("Laneway.Builder.serviceAccountKey", "fs.gs.auth.service.account.json.keyfile")
+        .replace("Laneway.Builder.userProject", "fs.gs.requester.pays.project.id")
         .replace("Laneway.Builder.s3Endpoint", "fs.s3a.endpoint")
         .replace("Laneway.Builder.gcsEndpoint", "fs.gs.storage.root.url")
         .replace("Laneway.Builder.anonymous", isGcs

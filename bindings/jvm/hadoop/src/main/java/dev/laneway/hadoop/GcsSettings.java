@@ -64,7 +64,8 @@ final class GcsSettings {
       return own;
     }
     if (own instanceof Login.Anonymous) {
-      throw new IOException("fs.gs.auth.impersonation.service.account: nobody impersonates without credentials");
+      throw new IOException("fs.gs.auth.impersonation.service.account needs credentials, and fs.gs.auth.type or"
+          + " fs.gs.auth.null.enable says that there are none");
     }
     return new Login.Impersonated(account.get(), own);
   }
@@ -100,7 +101,9 @@ final class GcsSettings {
         return new Login.Found(Map.of(ADC, file));
       }
       case "", "SERVICE_ACCOUNT_JSON_KEYFILE" -> {}
-      default -> throw new IOException("fs.gs.auth.type: credentials of the type " + type + " can't be had here");
+      default -> throw new IOException("fs.gs.auth.type: Laneway doesn't support the type " + type + "; use one of"
+          + " UNAUTHENTICATED, APPLICATION_DEFAULT, COMPUTE_ENGINE, SERVICE_ACCOUNT_JSON_KEYFILE and"
+          + " WORKLOAD_IDENTITY_FEDERATION_CREDENTIAL_CONFIG_FILE");
     }
     Optional<String> file = values.text("auth.service.account.json.keyfile");
     if (file.isPresent()) {
@@ -150,7 +153,7 @@ final class GcsSettings {
     try {
       return Files.readString(Path.of(file));
     } catch (NoSuchFileException missing) {
-      throw new IOException("fs.gs.auth.service.account.json.keyfile names " + file + ", which isn't there", missing);
+      throw new IOException("fs.gs.auth.service.account.json.keyfile names " + file + ", which doesn't exist", missing);
     }
   }
 

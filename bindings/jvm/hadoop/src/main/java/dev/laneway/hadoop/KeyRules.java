@@ -1,9 +1,12 @@
 package dev.laneway.hadoop;
 
 import java.io.IOException;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.apache.hadoop.conf.Configuration;
 
 /**
@@ -14,6 +17,16 @@ import org.apache.hadoop.conf.Configuration;
 final class KeyRules {
   /** Laneway's own key, which lists the names of unsupported keys to ignore. */
   static final String IGNORED = "fs.laneway.ignored.keys";
+
+  /** The beginning of Laneway's own keys. */
+  private static final String OWN = "fs.laneway.";
+
+  /** Laneway's own keys. */
+  private static final Names OWN_KEYS = new Names("""
+      fs.laneway.memory fs.laneway.connections.maximum fs.laneway.bandwidth.limit fs.laneway.ignored.keys""");
+
+  /** A key with more wrong letters than this isn't taken for a misspelling of another key. */
+  private static final int WRONG_LETTERS_MAX = 3;
 
   /** The treatment of a key. */
   enum Rule {
@@ -123,15 +136,30 @@ final class KeyRules {
    */
   static void check(Settings.Store store, Values values, Configuration conf) throws IOException {
     Set<String> ignored = new HashSet<>(conf.getTrimmedStringCollection(IGNORED));
+    for (Map.Entry<String, String> one : conf) {
+      String name = one.getKey();
+      if (name.startsWith(OWN) && !OWN_KEYS.contains(name) && !ignored.contains(name)) {
+        String nearest = OWN_KEYS.nearest(name).map(key -> "; did you mean " + key + "?").orElse("");
+        throw new IOException(name + " isn't a key of Laneway" + nearest);
+      }
+    }
     for (Map.Entry<String, Values.Value> one : values.all().entrySet()) {
       String name = one.getValue().name();
       Rule rule = of(store, one.getKey(), one.getValue().text());
       boolean isRefused = rule == Rule.REFUSED || (rule == Rule.UNKNOWN && !isOfLongerBucket(store, name, one.getKey()));
       if (isRefused && !ignored.contains(name)) {
         throw new IOException(name + " isn't supported, and may change the identity or the destination of requests."
+            + (rule == Rule.UNKNOWN ? spelling(store, name, one.getKey()) : "")
             + " If Laneway may ignore it, add its name to " + IGNORED);
       }
     }
+  }
+
+  /** Returns a sentence that asks to check the spelling of a key, and names the nearest supported key. */
+  private static String spelling(Settings.Store store, String name, String key) {
+    Names known = store == Settings.Store.S3 ? S3_SUPPORTED : GS_SUPPORTED;
+    String beginning = name.substring(0, name.length() - key.length());
+    return " Check the spelling" + known.nearest(key).map(near -> ": did you mean " + beginning + near + "?").orElse(".");
   }
 
   /**
@@ -163,6 +191,28 @@ final class KeyRules {
           whole.add(name);
         }
       }
+    }
+
+    /** Returns the name with the fewest different letters, if there are few. */
+    Optional<String> nearest(String key) {
+      return whole.stream()
+          .filter(name -> wrongLetters(name, key) <= WRONG_LETTERS_MAX)
+          .min(Comparator.<String>comparingInt(name -> wrongLetters(name, key)).thenComparing(name -> name));
+    }
+
+    /** Returns the number of letters to insert, remove or replace (Levenshtein's distance). */
+    private static int wrongLetters(String one, String other) {
+      int[] row = IntStream.rangeClosed(0, other.length()).toArray();
+      for (int i = 1; i <= one.length(); i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= other.length(); j++) {
+          int replaced = diagonal + (one.charAt(i - 1) == other.charAt(j - 1) ? 0 : 1);
+          diagonal = row[j];
+          row[j] = Math.min(replaced, Math.min(row[j], row[j - 1]) + 1);
+        }
+      }
+      return row[other.length()];
     }
 
     boolean contains(String key) {

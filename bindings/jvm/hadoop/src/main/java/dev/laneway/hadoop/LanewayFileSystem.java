@@ -100,7 +100,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     Configuration conf = new Configuration(given);
     setConf(conf);
     settings = Settings.of(name, conf);
-    warnOfCommitter(name.getScheme(), conf);
+    warnOfCommitter(name.getScheme(), conf, false);
     uri = URI.create(name.getScheme() + "://" + name.getAuthority());
     String user = UserGroupInformation.getCurrentUser().getShortUserName();
     Path root = new Path("/");
@@ -463,7 +463,13 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
     InputTally ofFile = new InputTally(tally);
     CompletableFuture<FSDataInputStream> opened = new CompletableFuture<>();
     connection.bucket().openAsync(key, options).whenComplete((reader, failure) -> {
-      if (failure != null) {
+      if (failure != null && Failures.isNotFound(failure)) {
+        // Say so if the path is a directory. If this can't be found out, report the first failure.
+        lookup.folder(key).whenComplete((folder, unknown) -> opened.completeExceptionally(
+            unknown == null && folder.isPresent()
+                ? new FileNotFoundException(path + " is a directory")
+                : Failures.of(path, failure)));
+      } else if (failure != null) {
         opened.completeExceptionally(Failures.of(path, failure));
       } else if (!opened.complete(new FSDataInputStream(new ObjectInput(path, reader, ofFile)))) {
         reader.close();
@@ -474,6 +480,7 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
 
   private FSDataOutputStream begin(Path file, CreateParameters parameters, Progressable progress) throws IOException {
     Path path = named(file);
+    warnOfCommitter(getScheme(), getConf(), true);
     String operation =
         parameters.isRecursive() ? StoreStatisticNames.OP_CREATE : StoreStatisticNames.OP_CREATE_NON_RECURSIVE;
     return tally.change(operation, () -> output(path, parameters, progress));
@@ -548,22 +555,32 @@ public class LanewayFileSystem extends FileSystem implements IOStatisticsSource 
 
   /**
    * Logs a warning, once per committer, for each committer that can fail with this filesystem. One of them is Hadoop's
-   * default for {@code s3a}.
+   * default for {@code s3a}. With it, a job fails before it writes anything, so this warns when the filesystem is
+   * opened. With the other, a job goes wrong only if it writes.
    */
-  private static void warnOfCommitter(String scheme, Configuration conf) {
+  private static void warnOfCommitter(String scheme, Configuration conf, boolean writes) {
     String key = "mapreduce.outputcommitter.factory.scheme." + scheme;
     String factory = conf.getTrimmed(key, "");
     String wrong;
     if (factory.endsWith(".S3ACommitterFactory")) {
       wrong = "it commits files of S3AFileSystem only, so most jobs that write here fail";
-    } else if (factory.endsWith(".ManifestCommitterFactory")) {
+    } else if (factory.endsWith(".ManifestCommitterFactory") && writes) {
       wrong = "with it, Spark's dynamic partition overwrite may add rows instead of replacing them";
     } else {
       return;
     }
     if (WARNED.add(key + factory)) {
-      LOG.warn("{} is {}: {}. Set it to dev.laneway.hadoop.UploadCommitterFactory", key, factory, wrong);
+      LOG.warn(
+          "{} is {} (set by {}): {}. In mapred-site.xml or in the job, set it to"
+              + " dev.laneway.hadoop.UploadCommitterFactory; mapred-default.xml overrides core-site.xml",
+          key, factory, source(conf, key), wrong);
     }
+  }
+
+  /** Returns the file that a value first came from. A job's own file, which copies values, is a later source. */
+  private static String source(Configuration conf, String key) {
+    String[] sources = conf.getPropertySources(key);
+    return sources == null || sources.length == 0 || sources[0].equals("programmatically") ? "the program" : sources[0];
   }
 
   private Path named(Path path) throws IOException {

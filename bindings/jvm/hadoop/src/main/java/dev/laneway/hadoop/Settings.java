@@ -147,7 +147,7 @@ record Settings(
     }
 
     private static Optional<Long> limit(Configuration conf, String key) throws IOException {
-      long limit = conf.getLongBytes(key, 0);
+      long limit = Values.bytes(conf, key, 0);
       if (limit < 0 || (limit == 0 && !conf.getTrimmed(key, "").isEmpty())) {
         throw new IOException(key + " must be positive, and is " + conf.getTrimmed(key));
       }

@@ -8,6 +8,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.security.alias.CredentialProviderFactory;
 
@@ -62,13 +63,37 @@ final class Values {
     return flag(key).orElse(false);
   }
 
-  /** Returns a number of bytes, which may end in a letter: {@code 64M}. */
+  /**
+   * Returns a number of bytes, which may end in a letter: {@code 64M}.
+   *
+   * @throws IllegalArgumentException for a text that isn't a size; the message names the key
+   */
   long bytes(String key, long otherwise) {
-    return conf.getLongBytes(ours + key, conf.getLongBytes(all + key, otherwise));
+    return bytes(conf, ours + key, bytes(conf, all + key, otherwise));
   }
 
+  /** Does the same for a key under its full name. */
+  static long bytes(Configuration conf, String name, long otherwise) {
+    return named(conf, name, () -> conf.getLongBytes(name, otherwise));
+  }
+
+  /**
+   * Returns a whole number.
+   *
+   * @throws IllegalArgumentException for a text that isn't a number; the message names the key
+   */
   int number(String key, int otherwise) {
-    return conf.getInt(ours + key, conf.getInt(all + key, otherwise));
+    int shared = named(conf, all + key, () -> conf.getInt(all + key, otherwise));
+    return named(conf, ours + key, () -> conf.getInt(ours + key, shared));
+  }
+
+  private static <T> T named(Configuration conf, String name, Supplier<T> number) {
+    try {
+      return number.get();
+    } catch (IllegalArgumentException unreadable) {
+      String why = name + " must be a number, or a size such as 64M, and is " + conf.getTrimmed(name, "");
+      throw new IllegalArgumentException(why, unreadable);
+    }
   }
 
   /** Returns the parts of a list that commas separate; empty if it isn't set. */

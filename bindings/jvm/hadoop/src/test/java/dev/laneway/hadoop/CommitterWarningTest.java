@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import java.io.IOException;
 import java.io.StringWriter;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
 import org.apache.log4j.Level;
 import org.apache.log4j.Logger;
 import org.apache.log4j.PatternLayout;
@@ -18,11 +20,13 @@ class CommitterWarningTest {
   // Each warning appears once per process, and other tests have already caused the warnings for Hadoop's defaults. So
   // this test uses other schemes.
   @CsvSource({
-    "s3, org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory, 1",
-    "laneway+gs, org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitterFactory, 1",
-    "s3, dev.laneway.hadoop.UploadCommitterFactory, 0"
+    "s3, org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory, false, 1",
+    "laneway+gs, org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitterFactory, false, 0",
+    "laneway+gs, org.apache.hadoop.mapreduce.lib.output.committer.manifest.ManifestCommitterFactory, true, 1",
+    "s3, dev.laneway.hadoop.UploadCommitterFactory, true, 0"
   })
-  void aCommitterThatGoesWrongIsNamedOnce(String scheme, String factory, int warnings) throws IOException {
+  void aCommitterThatGoesWrongIsNamedOnce(String scheme, String factory, boolean writes, int warnings)
+      throws IOException {
     StringWriter log = new StringWriter();
     WriterAppender appender = new WriterAppender(new PatternLayout("%m%n"), log);
     Logger logger = Logger.getLogger(LanewayFileSystem.class);
@@ -31,11 +35,16 @@ class CommitterWarningTest {
     try {
       Configuration conf = EmbeddedStore.with("lake").configuration();
       String key = "mapreduce.outputcommitter.factory.scheme." + scheme;
-      conf.set(key, factory);
+      conf.set(key, factory, "mapred-default.xml");
       for (int i = 0; i < 2; i++) {
-        EmbeddedStore.open(scheme + "://lake/", conf).close();
+        try (FileSystem files = EmbeddedStore.open(scheme + "://lake/", conf)) {
+          if (writes) {
+            files.create(new Path("/warned")).close();
+          }
+        }
       }
-      assertEquals(warnings, log.toString().lines().filter(line -> line.startsWith(key + " is " + factory)).count());
+      String warning = key + " is " + factory + " (set by mapred-default.xml)";
+      assertEquals(warnings, log.toString().lines().filter(line -> line.startsWith(warning)).count());
     } finally {
       logger.removeAppender(appender);
       logger.setLevel(null);

@@ -83,6 +83,33 @@ class KeyRulesTest {
     assertDoesNotThrow(() -> Settings.of(URI.create(scheme + "://lake/"), conf));
   }
 
+  @ParameterizedTest
+  @CsvSource({
+    "fs.s3a.acces.key, Check the spelling: did you mean fs.s3a.access.key?",
+    "fs.s3a.bucket.lake.endpiont, Check the spelling: did you mean fs.s3a.bucket.lake.endpoint?",
+    "fs.s3a.heard.of.by.nobody, Check the spelling.",
+    "fs.laneway.memroy, fs.laneway.memroy isn't a key of Laneway; did you mean fs.laneway.memory?",
+    "fs.laneway.heard.of.by.nobody, fs.laneway.heard.of.by.nobody isn't a key of Laneway"
+  })
+  void aMisspeltKeyIsRefusedWithTheNearestKey(String key, String text) {
+    Configuration conf = new Configuration(false);
+    conf.set(key, "1");
+    IOException refused = assertThrows(IOException.class, () -> Settings.of(URI.create("s3a://lake/"), conf));
+    assertTrue(refused.getMessage().contains(text), refused::toString);
+    conf.set("fs.laneway.ignored.keys", key);
+    assertDoesNotThrow(() -> Settings.of(URI.create("s3a://lake/"), conf));
+  }
+
+  @ParameterizedTest
+  @CsvSource({"fs.s3a.block.size", "fs.s3a.bucket.lake.bulk.delete.page.size", "fs.laneway.memory"})
+  void anUnreadableNumberIsReportedWithItsKey(String key) {
+    Configuration conf = new Configuration(false);
+    conf.set(key, "banana");
+    IllegalArgumentException refused =
+        assertThrows(IllegalArgumentException.class, () -> Settings.of(URI.create("s3a://lake/"), conf));
+    assertEquals(key + " must be a number, or a size such as 64M, and is banana", refused.getMessage());
+  }
+
   @Test
   void keysOfOtherBucketsAndHarmlessValuesAreIgnored() {
     Configuration conf = new Configuration(false);

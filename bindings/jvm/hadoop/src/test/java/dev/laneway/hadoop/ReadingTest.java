@@ -13,6 +13,7 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.ExecutionException;
 import java.util.stream.IntStream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -115,6 +116,23 @@ class ReadingTest {
         assertEquals(before + 1, requests());
       }
     }
+  }
+
+  @Test
+  void openingADirectorySaysThatItIsOne() throws Exception {
+    Path directory = new Path(path + "-directory");
+    files.mkdirs(directory);
+    long before = requests();
+    FileNotFoundException refused = assertThrows(FileNotFoundException.class, () -> files.open(directory));
+    assertEquals(files.makeQualified(directory) + " is a directory", refused.getMessage());
+    assertEquals(before + 2, requests());
+    ExecutionException later =
+        assertThrows(ExecutionException.class, () -> files.openFile(directory).build().get());
+    assertEquals(refused.getMessage(), later.getCause().getMessage());
+    Path missing = new Path(path + "-missing");
+    FileNotFoundException absent = assertThrows(FileNotFoundException.class, () -> files.open(missing));
+    assertTrue(absent.getMessage().contains("not found"), absent::toString);
+    files.delete(directory, true);
   }
 
   @Test

@@ -23,6 +23,8 @@ import org.apache.hadoop.security.alias.CredentialProvider;
 import org.apache.hadoop.security.alias.CredentialProviderFactory;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class SettingsTest {
   private static Settings of(String uri, Map<String, String> values) throws IOException {
@@ -334,6 +336,21 @@ class SettingsTest {
     String set = Connection.builder(settings).toString();
     assertTrue(set.contains("memory, connections_max, bandwidth_limit"), set);
     assertThrows(IOException.class, () -> of("gs://lake/", Map.of("fs.laneway.memory", "0")));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "fs.laneway.memory, 10",
+    "fs.s3a.endpoint, http://not a url",
+    "fs.s3a.encryption.key, short"
+  })
+  void aBadValueIsReportedWithHadoopsKey(String key, String value) {
+    Map<String, String> values = new HashMap<>(Map.of(key, value));
+    if (key.startsWith("fs.s3a.encryption")) {
+      values.put("fs.s3a.encryption.algorithm", "SSE-C");
+    }
+    IOException refused = assertThrows(IOException.class, () -> Connection.of(of("s3a://lake/", values)));
+    assertTrue(refused.getMessage().startsWith(key + ": "), refused::toString);
   }
 
   @Test

@@ -20,6 +20,7 @@ pub(crate) fn failed(py: Python<'_>, failure: &Failure) -> PyErr {
         details.set_item("service_code", &failure.service_code)?;
         details.set_item("attempts", failure.attempts)?;
         details.set_item("is_retryable", failure.is_retryable)?;
+        details.set_item("errno", failure.system_code)?;
         made(py, (failure.kind.name(), &failure.message, details).into_pyobject(py)?.into_any())
     };
     details().unwrap_or_else(|error| error)

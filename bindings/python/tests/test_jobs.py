@@ -5,6 +5,7 @@ import itertools
 import logging
 import os
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
@@ -54,6 +55,17 @@ def test_there_and_back_with_progress(store, tree, reached, tmp_path):
     assert back["files"] == 30 and callback.size == callback.value == there["bytes"]
     laneway.remove(store.url, recursive=True, progress=True, **reached)
     assert store.list().collect() == []
+
+
+def test_progress_is_reported_at_most_ten_times_a_second(store, tree, reached):
+    for n in range(1000):
+        (tree / f"more-{n}").write_bytes(b"x")
+    seen = []
+    began = time.monotonic()
+    laneway.copy(tree, store.url, recursive=True, progress=seen.append, **reached)
+    # The first report comes at once, and the last at the end.
+    assert len(seen) <= 2 + (time.monotonic() - began) / 0.1
+    assert seen[-1].items_done == seen[-1].items_found == 1030 and seen[-1].scan_complete
 
 
 def test_awaited(store, tree, reached):

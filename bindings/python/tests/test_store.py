@@ -140,6 +140,8 @@ def test_a_key_of_a_service_account_is_given_as_json(server, monkeypatch):
     with urlopen(url) as answer:
         assert answer.read() == b"bytes"
     assert "PRIVATE" not in repr(store) and pickle.loads(pickle.dumps(store)) == store
+    of_dictionary = laneway.GCSStore("lake", base_url=server, service_account_key=key)
+    assert "signer%40p.iam.gserviceaccount.com" in of_dictionary.sign("GET", "signed", timedelta(hours=1))
     for wrong, says in [("hush", "a JSON document"), (json.dumps(key | {"type": "authorized_user"}), "authorized_user")]:
         with pytest.raises(laneway.exceptions.UnauthenticatedError, match=says) as raised:
             laneway.GCSStore("lake", base_url=server, service_account_key=wrong).sign("GET", "signed", timedelta(hours=1))
@@ -185,3 +187,42 @@ def test_a_store_is_made_of_a_url_of_its_service_and_tells_what_was_passed():
 def test_list_async_is_list(store):
     store.put("a", b"")
     assert [meta["path"] for chunk in store.list_async(limit=1) for meta in chunk] == ["a"]
+
+
+KEY = {"type": "service_account", "client_email": "a@p.iam.gserviceaccount.com", "private_key": "hush"}
+
+
+def test_credentials_that_the_endpoint_does_not_get_are_warned_about_once(tmp_path, caplog):
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps(KEY))
+    for n, credentials in enumerate([{"service_account_key": KEY}, {"service_account": file}, {"bearer_token": "hush"}]):
+        caplog.clear()
+        for _ in range(2):
+            laneway.GCSStore("lake", base_url=f"http://u:hush@unsent-{n}.test:1", **credentials)
+        (text,) = [record.getMessage() for record in caplog.records]
+        assert f"http://unsent-{n}.test:1 are sent without the credentials of {[*credentials][0]}" in text and "hush" not in text
+    caplog.clear()
+    laneway.GCSStore("lake", service_account_key=KEY)
+    laneway.GCSStore("lake", service_account_key=KEY, base_url="https://storage.googleapis.com")
+    laneway.GCSStore("lake", service_account_key=KEY | {"universe_domain": "own.test"}, base_url="https://storage.own.test")
+    laneway.GCSStore("lake", bearer_token="hush", base_url="https://unsent.test")
+    laneway.GCSStore("lake", service_account_key=KEY, base_url="http://unsent.test", skip_signature=True)
+    assert not caplog.records
+    laneway.GCSStore("lake", service_account_key=KEY, base_url="https://unsent.test")
+    assert "only over https:// and to hosts of Google's cloud (googleapis.com)" in caplog.text
+
+
+def test_credentials_that_cannot_be_read_are_refused_whatever_the_endpoint(tmp_path):
+    file = tmp_path / "key.json"
+    file.write_text("{}")
+    for credentials, says in [
+        ({"service_account": tmp_path / "nothing"}, "^service_account: .*nothing can't be read: No such file"),
+        ({"application_credentials": file}, "^application_credentials: .*key.json: it isn't a credentials file: it has no `type`"),
+        ({"service_account_key": "{hush"}, "^service_account_key: it isn't a JSON document"),
+        ({"service_account_key": '"hush"'}, "it has no `type`"),
+        ({"service_account_key": {"type": "service_account", "private_key": "hush"}}, "it has no `client_email`"),
+    ]:
+        for endpoint in ({}, {"base_url": "http://localhost:1"}):
+            with pytest.raises(laneway.exceptions.UnauthenticatedError, match=says) as raised:
+                laneway.GCSStore("lake", **credentials, **endpoint)
+            assert "hush" not in str(raised.value)

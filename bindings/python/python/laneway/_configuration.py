@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeAlias
 
+from laneway._google import ACCOUNT_FILE, check_credentials, json_text
 from laneway.exceptions import UnknownConfigurationKeyError, UsageError
 from laneway.types import Config
 
@@ -123,15 +124,17 @@ _S3: _Known = {
 }
 _GCS: _Known = {
     "base_url": _Setting("gcs_endpoint", str),
-    "application_credentials": _Variable("GOOGLE_APPLICATION_CREDENTIALS"),
-    "service_account": _Variable("GOOGLE_APPLICATION_CREDENTIALS"),
-    "service_account_path": _Variable("GOOGLE_APPLICATION_CREDENTIALS"),
+    "endpoint": _Setting("gcs_endpoint", str),
+    "endpoint_url": _Setting("gcs_endpoint", str),
+    "application_credentials": _Variable(ACCOUNT_FILE),
+    "service_account": _Variable(ACCOUNT_FILE),
+    "service_account_path": _Variable(ACCOUNT_FILE),
     "skip_signature": _Setting("anonymous", _is),
     "bearer_token": _Setting("bearer_token", str),
     "user_project": _Setting("user_project", str),
     "kms_key": _Setting("kms_key", str),
     "project": _Setting("project", str),
-    "service_account_key": _Setting("service_account_key", str),
+    "service_account_key": _Setting("service_account_key", json_text),
 }
 _CLIENT: _Known = {
     "default_headers": _Setting("headers", _headers),
@@ -224,6 +227,8 @@ def settings(
         chosen["variables"] = {**os.environ, **variables}
     if "https_proxy" in chosen:
         chosen["http_proxy"] = chosen["https_proxy"]
+    if scheme != "s3" and not chosen.get("anonymous"):
+        check_credentials(by)
     return bucket, chosen
 
 

@@ -70,11 +70,44 @@ def test_a_folder_of_a_store_is_a_store(make):
         ({"client_options": {"http2_only": True}}, "'http2_only' has no meaning here: the engine"),
         ({"client_options": {"region": "r"}}, "no client option 'region'"),
         ({"retry_config": {"max_retries": 3}}, "retry_timeout"),
+        ({"regoin": "r"}, "S3Store has no key 'regoin'; similar keys are region"),
+        ({"anon": True}, "no key 'anon'; skip_signature=True"),
+        ({"aws_anonymous": True}, "skip_signature=True"),
+        ({"credentials": {}}, "pass access_key_id and secret_access_key"),
+        ({"retries": 3}, "no key 'retries'; retry_config"),
+        ({"retry_timeout": 3}, "pass it in retry_config"),
+        ({"config": {"read_timeout": 3}}, "pass it in client_options"),
+        ({"xyz": 3}, "no key 'xyz'; the keys are .*, region, "),
     ],
 )
 def test_keys_that_mean_nothing_are_refused_by_name(arguments, says):
     with pytest.raises(UnknownConfigurationKeyError, match=says):
         laneway.S3Store("lake", **arguments)
+
+
+def test_keys_that_gcs_lacks_are_refused_by_name():
+    for name, says in [("acces_key_id", "GCSStore has no key 'acces_key_id'"), ("credentials", "service_account_key"), ("base_ulr", "base_url")]:
+        with pytest.raises(UnknownConfigurationKeyError, match=says):
+            laneway.GCSStore("lake", **{name: "x"})
+    with pytest.raises(UnknownConfigurationKeyError, match="a job has no key 'anon'; skip_signature=True"):
+        laneway.copy("a", "s3://lake/a", config={"anon": True})
+
+
+def test_gcs_takes_its_endpoint_under_the_names_of_s3_too(server):
+    for name in ("endpoint", "endpoint_url"):
+        laneway.GCSStore("lake", skip_signature=True, **{name: server}).put(name, b"bytes")
+    assert laneway.GCSStore("lake", skip_signature=True, base_url=server).get("endpoint_url").bytes() == b"bytes"
+
+
+def test_a_url_is_not_the_name_of_a_bucket():
+    for kind in (laneway.S3Store, laneway.GCSStore):
+        with pytest.raises(ValueError, match="'s3://lake' is a URL, .* use laneway.from_url"):
+            kind("s3://lake")
+
+
+def test_help_names_the_usual_keys():
+    for kind, keys in [(laneway.S3Store, ["endpoint", "access_key_id", "skip_signature"]), (laneway.GCSStore, ["base_url", "service_account_key"])]:
+        assert all(key in kind.__doc__ for key in keys)
 
 
 def test_values_that_make_no_sense():

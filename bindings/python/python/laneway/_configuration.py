@@ -7,6 +7,7 @@ believe that it has an effect.
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeAlias
 
 from laneway._google import ACCOUNT_FILE, check_credentials, json_text
@@ -176,6 +177,21 @@ _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "": (_GCS | _S3, ("aws_", "s3_", "google_", "gcs_", "gs_")),
 }
 _BUCKET = ("bucket", "bucket_name")
+_NAMES = {"s3": "S3Store", "gs": "GCSStore", "": "a job"}
+_ANONYMOUS = "skip_signature=True sends requests without credentials"
+_S3_CREDENTIALS = "access_key_id and secret_access_key"
+_GCS_CREDENTIALS = "service_account or service_account_key"
+# Keys that users of other libraries try, and what to pass instead.
+_HINTS = {
+    "anon": dict.fromkeys(_NAMES, _ANONYMOUS),
+    "anonymous": dict.fromkeys(_NAMES, _ANONYMOUS),
+    "credentials": {
+        "s3": f"pass {_S3_CREDENTIALS}, or credential_provider",
+        "gs": f"pass {_GCS_CREDENTIALS}, or credential_provider",
+        "": f"pass {_S3_CREDENTIALS} for S3, or {_GCS_CREDENTIALS} for GCS",
+    },
+    "retries": dict.fromkeys(_NAMES, "retry_config={'retry_timeout': ...} limits the time for retries"),
+}
 
 
 def settings(
@@ -213,7 +229,7 @@ def settings(
                 bucket = value
                 continue
             if bare not in known:
-                raise UnknownConfigurationKeyError(f"there is no {what} {name!r}")
+                raise UnknownConfigurationKeyError(f"{_NAMES[scheme]} has no {what} {name!r}{_hint(scheme, bare, known, keys)}")
             match known[bare]:
                 case _Refused(why):
                     raise UnknownConfigurationKeyError(f"the {what} {name!r} has no meaning here: {why}")
@@ -230,6 +246,20 @@ def settings(
     if scheme != "s3" and not chosen.get("anonymous"):
         check_credentials(by)
     return bucket, chosen
+
+
+def _hint(scheme: str, bare: str, known: _Known, keys: _Known) -> str:
+    """Returns what to do instead of passing an unknown key, for the end of an error message."""
+    if bare in _HINTS:
+        return f"; {_HINTS[bare][scheme]}"
+    for others, where in ((keys, "config"), (_CLIENT, "client_options"), (_RETRY, "retry_config")):
+        if bare in others and not isinstance(others[bare], _Refused):
+            return f"; pass it in {where}"
+    accepted = [name for name, key in known.items() if not isinstance(key, _Refused)]
+    near = get_close_matches(bare, accepted)
+    if near:
+        return f"; similar keys are {', '.join(near)}"
+    return f"; the keys are {', '.join(sorted(accepted))}"
 
 
 def is_bucket(scheme: str, name: str) -> bool:

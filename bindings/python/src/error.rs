@@ -38,6 +38,12 @@ fn made(py: Python<'_>, arguments: Bound<'_, PyAny>) -> PyResult<PyErr> {
     Ok(PyErr::from_value(of.call1(arguments.cast_into()?)?))
 }
 
+/// Returns a message of the library, with the program's options replaced by this package's.
+pub(crate) fn in_python<'py>(py: Python<'py>, message: &str) -> PyResult<Bound<'py, PyAny>> {
+    static IN_PYTHON: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    IN_PYTHON.import(py, "laneway.exceptions", "in_python")?.call1((message,))
+}
+
 /// Creates the exception for using a closed file or stream.
 pub(crate) fn closed(why: &'static str) -> PyErr {
     PyValueError::new_err(why)

@@ -1,8 +1,10 @@
-"""Exceptions for failures of this machine's file system."""
+"""Exceptions for failures of this machine's file system, and for servers that don't answer."""
 
 import errno
 import os
 import pickle
+import socket
+import time
 
 import laneway
 import pytest
@@ -61,3 +63,21 @@ def test_a_missing_object_has_no_filename(store):
     with pytest.raises(FileNotFoundError) as raised:
         store.get("nothing")
     assert raised.value.errno == errno.ENOENT and raised.value.filename is None and raised.value.url in str(raised.value)
+
+
+def test_an_outage_is_logged_as_a_sentence_and_named_by_the_exception(caplog):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        options = {"endpoint": endpoint, "region": "r", "skip_signature": True, "retry_config": {"retry_timeout": 1.5}}
+        first = laneway.S3Store("lake", **options)
+        with pytest.raises(laneway.exceptions.TransportError, match="the time of retry_timeout is over: the server has been away for [1-9]"):
+            first.get("k")
+        # A new store of the same server fails at once, and says for how long the server has been away.
+        with pytest.raises(laneway.exceptions.TransportError, match="away for [1-9].* 1 attempt"):
+            laneway.S3Store("lake", **options).get("k")
+    until = time.monotonic() + 5
+    while not caplog.records and time.monotonic() < until:
+        time.sleep(0.02)
+    (text,) = {record.getMessage() for record in caplog.records}
+    assert text.startswith("retrying for up to 1.5 s: ") and endpoint in text and "=" not in text

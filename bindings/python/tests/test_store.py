@@ -117,6 +117,9 @@ def test_values_that_make_no_sense():
         laneway.S3Store("lake", access_key_id="id")
     with pytest.raises(ValueError, match="not a time"):
         laneway.S3Store("lake", client_options={"read_timeout": "soon"})
+    for negative in (-1, "-1s", timedelta(seconds=-1), float("nan")):
+        with pytest.raises(ValueError, match="not a time: it must not be negative"):
+            laneway.S3Store("lake", retry_config={"retry_timeout": negative})
 
 
 def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monkeypatch):

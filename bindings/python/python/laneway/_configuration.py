@@ -62,6 +62,13 @@ _UNITS = {
 
 
 def _seconds(value: timedelta | float | str) -> float:
+    seconds = _seconds_of(value)
+    if not seconds >= 0:
+        raise UsageError(f"{value!r} is not a time: it must not be negative")
+    return seconds
+
+
+def _seconds_of(value: timedelta | float | str) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, int | float) and not isinstance(value, bool):

@@ -206,6 +206,9 @@ def test_the_options_of_a_message_have_their_names_in_python():
         ),
         "run aws sso login --profile p, or ls -r --json": "run aws sso login --profile p, or ls -r --json",
         "bucket/a--no-clobber-b": "bucket/a--no-clobber-b",
+        "5 bytes are kept; run the same command to continue from there": (
+            "5 bytes are kept; make the same call again to continue from there"
+        ),
     }.items():
         assert in_python(message) == translated
 
@@ -267,7 +270,7 @@ def test_jobs_reach_stores_with_their_own_configuration(make, store, tree, tmp_p
     assert laneway.sync((store, "synced"), tmp_path / "back")["files"] == 30
     assert laneway.copy(store / "synced", tmp_path / "copied", recursive=True, contents=True)["files"] == 30
     assert asyncio.run(laneway.copy_async([(store, "synced/0/0")], tmp_path / "one"))["files"] == 1
-    with pytest.raises(ValueError, match="different settings"):
+    with pytest.raises(ValueError, match="the same settings"):
         laneway.sync(*(make(client_options={"read_timeout": next(_TIMEOUTS)}) for _ in range(2)))
     assert laneway.remove(store, recursive=True)["files"] == 30
 

@@ -100,7 +100,8 @@ class UnknownConfigurationKeyError(UsageError):
 
 
 class InvalidPathError(BaseError, ValueError):
-    """The library refuses a name, or a combination of source and destination, because it would be unsafe or ambiguous.
+    """The library refuses a name, a combination of source and destination, or a job, because it would be unsafe or
+    ambiguous. An example of a refused job is a `sync` that would remove more than `max_delete` items.
     """
 
     kind = "refused"
@@ -259,6 +260,7 @@ _WORDS = {
     "--retry-for": "retry_timeout",
     "--s3-endpoint": "endpoint",
     "copy with cp -r": "use laneway.copy with recursive=True",
+    "run the same command": "make the same call again",
     "use cp to": "use laneway.copy to",
 }
 # The pattern doesn't match options of other programs' commands, such as `aws sso login --profile`.

@@ -13,7 +13,6 @@
 //!   are done by then. `fork` has the rules for hosts that fork.
 //! - For both: `failure`, `described` and `log`.
 
-pub mod attributes;
 pub mod call;
 pub mod described;
 pub mod events;
@@ -25,7 +24,6 @@ pub mod log;
 pub mod options;
 pub mod packed;
 pub mod provider;
-pub mod queue;
 pub mod settings;
 mod threads;
 pub mod value;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use laneway::{Client, CopyRequest, Filter, Gzip, Job, Location, PutOptions, RemoveRequest, SyncRequest};
 
-use crate::attributes::with_attributes;
+use crate::described::with_attributes;
 use crate::failure::Failure;
 use crate::value::{InvalidValue, NamedValues, Value, ValueKind};
 

@@ -48,6 +48,12 @@ pub static SETTINGS: &[ClientSetting] = &[
         "An AWS role to assume with the AWS credentials: its `arn`, and optionally other parameters of the request.",
         |builder, value| Ok(builder.assume_role(assumed_role(&value.read()?)?))
     ),
+    setting!(azure_account, Text as String, "The storage account of Azure URLs that name none."),
+    setting!(
+        azure_endpoint,
+        Text as String,
+        "The URL of the Blob service of Azure's storage account. It overrides the environment variables."
+    ),
     setting!(
         bandwidth_limit,
         Number,

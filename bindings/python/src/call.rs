@@ -1,18 +1,20 @@
 //! Waits for a call of the library: on a thread that releases the interpreter's lock, or in an event loop.
 
 mod completions;
-mod pending;
 
+use std::io::{PipeReader, Write as _};
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use laneway::{Client, Error};
+use laneway::{Client, Error, Spawned};
+use laneway_bindings_core::fork::{TurnTicket, Turns};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use self::completions::LoopCalls;
-use self::pending::PipedCall;
 use crate::memory::CallCounter;
 use crate::{error, kept, log};
 
@@ -101,7 +103,7 @@ impl LibraryCall {
 ///
 /// # Errors
 /// Returns the call's error, or the exception of a signal's handler, which ends the call.
-pub(crate) fn blocking<T: Send + 'static>(
+fn blocking<T: Send + 'static>(
     py: Python<'_>,
     client: &Client,
     future: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -125,4 +127,68 @@ fn running_loop(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let running = RUNNING.import(py, "asyncio", "_get_running_loop")?.call0()?;
     Ok((!running.is_none()).then_some(running))
+}
+
+/// A running call. Dropping it cancels the call.
+#[pyclass(frozen)]
+pub(crate) struct PipedCall {
+    answer: Arc<Mutex<Option<CallResult>>>,
+    reader: PipeReader,
+    running: Mutex<Option<Spawned>>,
+}
+
+impl PipedCall {
+    /// Starts a call, and returns a coroutine that waits for it under asyncio or trio.
+    ///
+    /// # Errors
+    /// Fails if no pipe can be created, or if the engine can't start.
+    fn begin<'py>(
+        py: Python<'py>,
+        client: &Client,
+        answered: impl Future<Output = CallResult> + Send + 'static,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // The pipe becomes readable when the writer is dropped. This happens once the result is stored, or if the call
+        // is abandoned.
+        let (reader, mut writer) = std::io::pipe()?;
+        let answer = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&answer);
+        let running = client.spawn(async move {
+            let answer = answered.await;
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            let _ = writer.write(&[0]);
+        });
+        let running = Mutex::new(Some(running.map_err(|error| error::raised(py, &error))?));
+        let pending = Bound::new(py, Self { answer, reader, running })?;
+        py.import("laneway._future")?.call_method1("wait", (pending,))
+    }
+}
+
+#[pymethods]
+impl PipedCall {
+    /// Returns a descriptor that is readable once the call is done.
+    fn fileno(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+
+    /// Returns the call's result. The call must be done.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        kept::release(py);
+        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        answer.ok_or_else(error::ended)?(py)
+    }
+
+    /// Ends the call.
+    fn cancel(&self) {
+        drop(self.running.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// Joins the queue for a value. The interpreter's lock must be held.
+///
+/// # Errors
+/// Fails if the value is closed, or in a forked child if a call was using the value at the time of the `fork`.
+pub(crate) fn turn<T>(turns: &Turns<T>, _py: Python<'_>) -> PyResult<TurnTicket<T>> {
+    turns.line().ok_or_else(|| {
+        error::closed("this object is closed, or another call was using it when this process was forked")
+    })
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::call::LibraryCall;
-use crate::{error, settings, turns, value};
+use crate::{call, error, settings, value};
 
 /// A running job. Dropping it cancels the job.
 #[pyclass(frozen, name = "Job", module = "laneway")]
@@ -80,7 +80,7 @@ impl JobHandle {
 
 impl JobHandle {
     fn happened(&self, py: Python<'_>) -> PyResult<LibraryCall> {
-        let line = turns::line(&self.job, py)?;
+        let line = call::turn(&self.job, py)?;
         let happened = async move {
             let Some(mut job) = line.turn().await else { return Ok(JobEvents::default()) };
             // In a forked child, `next_events` returns `None`, because the job runs in the parent. The child reports

@@ -1,18 +1,16 @@
 //! The Python package: stores with their verbs, files, and jobs.
 //!
 //! It wraps the Rust library, and makes no decisions of its own about requests. It shares `laneway-bindings-core` with
-//! other bindings. Each verb has a file in `verbs`, which turns arguments into a call of the library. `call` waits for
-//! that call with the interpreter's lock released, or completes a future of an event loop. `python/laneway` contains
-//! the parts that are written in Python: configuration keys, exceptions, and puts from files and iterators.
+//! other bindings. The verbs in `verbs` turn arguments into calls of the library. `call` waits for such a call with the
+//! interpreter's lock released, or completes a future of an event loop. `python/laneway` contains the parts that are
+//! written in Python: configuration keys, exceptions, and puts from files and iterators.
 //!
 //! The engine's threads may drop Python's buffers, but they never wait for the interpreter (see `kept`). After a
 //! `fork`, the child never hangs on a lock that a thread of its parent held (see `fork` in `laneway-bindings-core`).
 
-mod attributes;
 mod buffer;
 mod bytes;
 mod call;
-mod dialect;
 mod error;
 mod files;
 mod job;
@@ -20,12 +18,8 @@ mod kept;
 mod log;
 mod memory;
 mod meta;
-#[cfg(feature = "program")]
-mod program;
-mod provider;
 mod settings;
 mod store;
-mod turns;
 mod value;
 mod verbs;
 
@@ -37,8 +31,6 @@ mod _laneway {
     #[pymodule_export]
     use crate::bytes::Bytes;
     #[pymodule_export]
-    use crate::dialect::LocalObjects;
-    #[pymodule_export]
     use crate::files::{
         AsyncReadableFile, AsyncWritableFile, FetchedRanges, OpeningFile, ReadableFile, WritableFile,
     };
@@ -48,7 +40,9 @@ mod _laneway {
     use crate::log::end_logging;
     #[cfg(feature = "program")]
     #[pymodule_export]
-    use crate::program::program;
+    use crate::program;
+    #[pymodule_export]
+    use crate::settings::LocalObjects;
     #[pymodule_export]
     use crate::store::{ObjectStore, buckets_async, set_metadata_async, versions_async};
     #[pymodule_export]
@@ -59,4 +53,13 @@ mod _laneway {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
+}
+
+/// Runs the program `laneway`, which the Python package contains, with a command line, and returns its exit status. The
+/// package's entry point calls this function.
+#[cfg(feature = "program")]
+#[pyfunction]
+#[pyo3(signature = (line, /))]
+fn program(py: Python<'_>, line: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| laneway_cli::run(line))
 }

@@ -211,6 +211,16 @@ pub(crate) struct Options {
     /// Example: laneway ls --s3-endpoint http://localhost:9000 s3://my-bucket
     #[arg(long, alias = "endpoint-url", value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) s3_endpoint: Option<String>,
+    /// Send az:// requests to this server, the Blob service of a storage account This option overrides AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_SERVICE_ENDPOINT.
+    ///
+    /// Example: laneway ls --azure-endpoint http://127.0.0.1:10000/devstoreaccount1 az://my-container
+    #[arg(hide_short_help = true, long, value_name = "URL", global = true, help_heading = "Store")]
+    pub(crate) azure_endpoint: Option<String>,
+    /// Use this storage account for az:// URLs that name none This option overrides AZURE_STORAGE_ACCOUNT.
+    ///
+    /// Example: laneway ls --azure-account myaccount az://my-container
+    #[arg(hide_short_help = true, long, value_name = "NAME", global = true, help_heading = "Store")]
+    pub(crate) azure_account: Option<String>,
     /// Put S3 bucket names into the path (https://host/bucket/key) or into the host name (virtual: https://bucket.host/key)
     ///
     /// By default, Laneway uses the setting in the AWS profile. If the profile has none, Laneway chooses by the endpoint.
@@ -397,6 +407,12 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("CLOUDSDK_CONFIG", "Folder where gcloud keeps its login"),
     ("GOOGLE_CLOUD_PROJECT", "Google Cloud project, like --project"),
     ("STORAGE_EMULATOR_HOST", "Server for gs://, like --gcs-endpoint"),
+    ("AZURE_STORAGE_ACCOUNT", "Storage account for az://, like --azure-account"),
+    ("AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN", "Credentials for az://"),
+    (
+        "AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET, AZURE_FEDERATED_TOKEN_FILE",
+        "Identity of Microsoft Entra ID for az://",
+    ),
     (
         "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY",
         "Proxies (HTTP, HTTPS, SOCKS5), and hosts to reach without a proxy",

@@ -157,6 +157,8 @@ impl Context {
         client = with(client, in_path, ClientBuilder::s3_path_style);
         client = with(client, options.gcs_endpoint, ClientBuilder::gcs_endpoint);
         client = with(client, options.s3_endpoint, ClientBuilder::s3_endpoint);
+        client = with(client, options.azure_endpoint, ClientBuilder::azure_endpoint);
+        client = with(client, options.azure_account, ClientBuilder::azure_account);
         client = with(client, options.profile, ClientBuilder::profile);
         client = with(client, options.region, ClientBuilder::region);
         client = with(client, options.project, ClientBuilder::project);

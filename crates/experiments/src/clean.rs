@@ -1,17 +1,18 @@
 //! Deletes of thousands of objects, as in the clean-up of a lakehouse.
 
-mod laneway;
-mod rivals;
-
 use std::sync::Arc;
+use std::time::Instant;
 
-use ::laneway::Provider;
+use futures_util::{StreamExt as _, stream};
+use laneway::{Client, Location, Outcome, Provider, RemoveRequest};
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
 use crate::counted::{Bench, Counted, Found};
 use crate::errand::{self, Measured};
 use crate::place::Target;
 use crate::program::{self, Chore, Job, versions, with_programs};
+use crate::rival::{self, Answer, Pool, Protocol, Rival, Tally, all};
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Repeats, Rung};
@@ -120,11 +121,11 @@ impl errand::Errand for Errand {
 
     async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
         match self.broom {
-            Broom::Pool(bound) => rivals::one_by_one(&site, self.keys, bound).await,
-            Broom::Batches => rivals::batches(&site, &self.keys).await,
-            Broom::Listed => rivals::listed(&site, &self.prefix).await,
-            Broom::Keyed => laneway::keyed(&site, self.keys).await,
-            Broom::Laneway => laneway::remove(&site, &self.prefix).await,
+            Broom::Pool(bound) => one_by_one(&site, self.keys, bound).await,
+            Broom::Batches => batches(&site, &self.keys).await,
+            Broom::Listed => listed(&site, &self.prefix).await,
+            Broom::Keyed => keyed_by_laneway(&site, self.keys).await,
+            Broom::Laneway => remove_by_laneway(&site, &self.prefix).await,
         }
     }
 }
@@ -181,4 +182,129 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let found =
         Counted::find(Bench::Clean, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
     Ok(Counted { programs: versions(&rungs), ..found })
+}
+
+/// Deletes a prefix with Laneway's library.
+async fn remove_by_laneway(site: &Site, prefix: &str) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let client = site.laneway(None)?;
+    let targets = vec![Location::object(site.provider, site.bucket.clone(), prefix)];
+    let mut job = client.remove(RemoveRequest::new(targets).recursive(true));
+    while let Some(event) = job.next().await {
+        if let laneway::Event::Item(item) = event
+            && let Outcome::Failed(error) = item.outcome
+        {
+            return Err(error.into());
+        }
+    }
+    Ok(found_by_laneway(&client, started))
+}
+
+/// Removes the keys of a stream batch by batch.
+async fn keyed_by_laneway(site: &Site, keys: Vec<String>) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let client = site.laneway(None)?;
+    let bucket = client.bucket(&format!("{}://{}", site.provider.scheme(), site.bucket))?;
+    let mut removed = bucket.delete_many(stream::iter(keys));
+    while let Some((_, outcome)) = removed.next().await {
+        outcome?;
+    }
+    Ok(found_by_laneway(&client, started))
+}
+
+fn found_by_laneway(client: &Client, started: Instant) -> Found {
+    let seconds = started.elapsed().as_secs_f64();
+    let counters = client.counters();
+    let tally = Tally { requests: counters.requests, connections: counters.connections };
+    Found { seconds, tally }
+}
+
+/// Maximum number of connections for sending batches.
+const BATCH_CONNECTIONS: usize = 50;
+
+/// Deletes one object per request, over a pool of connections.
+async fn one_by_one(site: &Arc<Site>, keys: Vec<String>, bound: usize) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(bound));
+    let mut deletes = JoinSet::new();
+    for key in keys {
+        let (site, pool) = (Arc::clone(site), pool.clone());
+        deletes.spawn(async move {
+            let mut taken = pool.take().await?;
+            taken.connection.send(site.delete(&key).await?).await?.succeeded()?;
+            taken.give_back();
+            Ok(())
+        });
+    }
+    all(deletes).await?;
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
+}
+
+async fn batches(site: &Arc<Site>, keys: &[String]) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(BATCH_CONNECTIONS));
+    let mut deletes = JoinSet::new();
+    send_batches(site, &pool, keys, &mut deletes);
+    none_refused(deletes).await?;
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
+}
+
+/// Lists the prefix page by page. It deletes a page's objects while it requests the next page.
+async fn listed(site: &Arc<Site>, prefix: &str) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(BATCH_CONNECTIONS));
+    let mut deletes = JoinSet::new();
+    let mut token = None;
+    loop {
+        let mut taken = pool.take().await?;
+        let answer = taken.connection.send(site.list(prefix, token.as_deref()).await?).await?.succeeded()?;
+        taken.give_back();
+        let (keys, next) = site.listed(&answer)?;
+        send_batches(site, &pool, &keys, &mut deletes);
+        match next {
+            Some(next) => token = Some(next),
+            None => break,
+        }
+    }
+    none_refused(deletes).await?;
+    Ok(Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() })
+}
+
+/// The tasks that send batches. Each returns its number of failed deletes.
+type Refused = JoinSet<Result<usize, rival::Error>>;
+
+fn send_batches(site: &Arc<Site>, pool: &Pool, keys: &[String], deletes: &mut Refused) {
+    for batch in keys.chunks(site.delete_many_max()) {
+        let (site, pool, batch) = (Arc::clone(site), pool.clone(), batch.to_vec());
+        deletes.spawn(async move {
+            let mut taken = pool.take().await?;
+            let answer = taken.connection.send(site.delete_many(&batch).await?).await?.succeeded()?;
+            taken.give_back();
+            Ok(refusals(&site, &answer))
+        });
+    }
+}
+
+async fn none_refused(mut deletes: Refused) -> Result<(), Failure> {
+    let mut refused = 0;
+    while let Some(ended) = deletes.join_next().await {
+        refused += ended.map_err(|_| Failure::Unfinished)??;
+    }
+    match refused {
+        0 => Ok(()),
+        _ => Err(Failure::Different(format!("the store refused {refused} of the deletes"))),
+    }
+}
+
+/// Counts the failed deletes in the answer to a batch. A rough search is enough, because the objects left in the store
+/// are counted too.
+fn refusals(site: &Site, answer: &Answer) -> usize {
+    let text = String::from_utf8_lossy(&answer.body);
+    match site.provider {
+        Provider::Gcs => text.matches("HTTP/1.1 4").count() + text.matches("HTTP/1.1 5").count(),
+        _ => text.matches("<Error>").count(),
+    }
 }

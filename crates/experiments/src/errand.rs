@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::watch;
 
 use crate::place::Remote;
 use crate::site::Site;
@@ -156,4 +157,39 @@ fn reply<E: Errand>(at: &Address, with: serde_json::Value) -> Result<Vec<u8>, Er
         })
     })?;
     serde_json::to_vec(&reply).map_err(unreadable)
+}
+
+/// Ends an experiment from any thread. The experiment removes its objects, and its `run` returns.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<watch::Sender<bool>>);
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Stop {
+    /// Requests the end of the experiment. Returns without waiting for it.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Returns whether the end was requested.
+    pub(crate) fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Executes a future, but drops it if the end was requested before or is requested meanwhile.
+    ///
+    /// # Errors
+    /// Returns [`Error::Stopped`] if the future was dropped.
+    pub(crate) async fn unless<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        let mut stopped = self.0.subscribe();
+        tokio::select! {
+            done = work => Ok(done),
+            // `self` holds the sender, so the channel isn't closed while this waits.
+            _ = stopped.wait_for(|stopped| *stopped) => Err(Error::Stopped),
+        }
+    }
 }

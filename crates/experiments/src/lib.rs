@@ -21,7 +21,6 @@
 //! The rivals deliberately share no code with Laneway's engine. The rivals use hyper, and so does the code that checks the results.
 
 mod access;
-mod arrivals;
 pub mod clean;
 pub mod commit;
 mod counted;
@@ -33,7 +32,6 @@ pub mod links;
 pub mod list;
 pub mod mixed;
 mod place;
-mod proc;
 mod program;
 mod random;
 pub mod ranges;
@@ -44,23 +42,20 @@ mod site;
 pub mod slices;
 mod stage;
 mod stock;
-mod stop;
 mod table;
 mod trace;
-mod trust;
 mod turns;
 mod usage;
 pub mod verdict;
 
-pub use arrivals::parse_arrivals;
 pub use counted::{Bench, Counted, Figures};
-pub use errand::{Workers, carry_out};
+pub use errand::{Stop, Workers, carry_out};
 pub use error::{Error, Failure};
 pub use latency::Latencies;
 pub use place::{Imitated, Remote, Target};
+pub use random::parse_arrivals;
 pub use rival::{Error as RivalError, Tally};
 pub use stage::Left;
-pub use stop::Stop;
 pub use table::{Line, Table, seconds};
 pub use trace::{Role, Span, Trace};
 pub use turns::{Compared, Event, Measure, Repeats, Row, Runs};

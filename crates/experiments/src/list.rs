@@ -1,18 +1,20 @@
 //! Listings of hundreds of thousands of keys, such as inventories and clean-ups need.
 
-mod laneway;
-mod rivals;
-mod shape;
-
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
-use ::laneway::Provider;
+use laneway::{Entry, ListRequest, Location, Provider};
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
 use crate::counted::{Bench, Counted, Found};
 use crate::errand::{self, Measured};
 use crate::place::Target;
 use crate::program::{self, Chore, Job, versions, with_programs};
+use crate::rival::{self, Answer, Pool, Protocol, Rival, Tally, all};
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::turns::{Event, Repeats, Rung};
@@ -100,11 +102,11 @@ impl errand::Errand for Errand {
 
     async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
         let (listed, found) = match self.way {
-            Way::Chain => rivals::chain(&site, &self.prefix).await,
-            Way::Ahead => rivals::ahead(&site, &self.prefix).await,
-            Way::Folders => rivals::folders(&site, self.folders).await,
-            Way::Laneway => laneway::list(&site, &self.prefix, true).await,
-            Way::Arriving => laneway::list(&site, &self.prefix, false).await,
+            Way::Chain => chain(&site, &self.prefix).await,
+            Way::Ahead => ahead(&site, &self.prefix).await,
+            Way::Folders => folders(&site, self.folders).await,
+            Way::Laneway => list_by_laneway(&site, &self.prefix, true).await,
+            Way::Arriving => list_by_laneway(&site, &self.prefix, false).await,
         }?;
         match listed == self.objects {
             true => Ok(found),
@@ -138,11 +140,11 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let supply = |name: String| Supply { name: format!("{BELOW}{name}"), seed: 0, size: 0 };
     for begun in (0..plan.objects).step_by(STOCKED_AT_ONCE) {
         let some = begun..plan.objects.min(begun + STOCKED_AT_ONCE);
-        let supplies: Vec<Supply> = some.map(|n| supply(shape::name(n))).collect();
+        let supplies: Vec<Supply> = some.map(|n| supply(shaped_name(n))).collect();
         stage.stock(&supplies)?;
     }
     let folders: Vec<String> =
-        shape::folders(plan.objects).map(|folder| stage.key(&format!("{BELOW}{folder}"))).collect();
+        shaped_folders(plan.objects).map(|folder| stage.key(&format!("{BELOW}{folder}"))).collect();
     let one = |way, _| {
         let prefix = stage.key(BELOW);
         match way {
@@ -171,4 +173,145 @@ fn climb(plan: &Plan, stage: &Stage<'_>, tell: &mut dyn FnMut(Event<'_>)) -> Res
     let found =
         Counted::find(Bench::List, (plan.objects, what, plan.runs), stage, floor_s, &rungs, tell, one)?;
     Ok(Counted { programs: versions(&rungs), ..found })
+}
+
+/// Lists a prefix with Laneway's library.
+async fn list_by_laneway(site: &Site, prefix: &str, in_order: bool) -> Result<(usize, Found), Failure> {
+    let started = Instant::now();
+    let client = site.laneway(None)?;
+    let at = Location::object(site.provider, site.bucket.clone(), prefix);
+    let mut listing = client.list(ListRequest::new(at).recursive(true).in_order(in_order));
+    let mut listed = 0;
+    while let Some(entry) = listing.next().await {
+        listed += usize::from(matches!(entry?, Entry::Object(_)));
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let counters = client.counters();
+    let tally = Tally { requests: counters.requests, connections: counters.connections };
+    Ok((listed, Found { seconds, tally }))
+}
+
+/// Number of connections that list folders.
+const CONNECTIONS: usize = 16;
+
+async fn chain(site: &Arc<Site>, prefix: &str) -> Result<(usize, Found), Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(1));
+    let listed = pages(site, &pool, prefix).await?;
+    Ok((listed, found(&rival, started)))
+}
+
+async fn pages(site: &Site, pool: &Pool, prefix: &str) -> Result<usize, rival::Error> {
+    let (mut listed, mut token) = (0, None);
+    loop {
+        let answer = page(site, pool, prefix, token.as_deref()).await?;
+        let (keys, next) = site.listed(&answer)?;
+        listed += keys.len();
+        match next {
+            Some(next) => token = Some(next),
+            None => return Ok(listed),
+        }
+    }
+}
+
+async fn page(site: &Site, pool: &Pool, prefix: &str, token: Option<&str>) -> Result<Answer, rival::Error> {
+    let mut taken = pool.take().await?;
+    let answer = taken.connection.send(site.list(prefix, token).await?).await?.succeeded()?;
+    taken.give_back();
+    Ok(answer)
+}
+
+/// Lists page by page, but parses the keys of each page in a separate task. The next request needs only the page's
+/// token, so it doesn't wait for the parsing.
+async fn ahead(site: &Arc<Site>, prefix: &str) -> Result<(usize, Found), Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(1));
+    let listed = Arc::new(AtomicUsize::new(0));
+    let (mut readers, mut token) = (JoinSet::new(), None);
+    loop {
+        let answer = page(site, &pool, prefix, token.as_deref()).await?;
+        token = site.next_page(&answer)?;
+        let (site, listed) = (Arc::clone(site), Arc::clone(&listed));
+        readers.spawn(async move {
+            listed.fetch_add(site.listed(&answer)?.0.len(), Relaxed);
+            Ok(())
+        });
+        if token.is_none() {
+            break;
+        }
+    }
+    all(readers).await?;
+    Ok((listed.load(Relaxed), found(&rival, started)))
+}
+
+async fn folders(site: &Arc<Site>, folders: Vec<String>) -> Result<(usize, Found), Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let pool = Pool::new(rival.clone(), Some(CONNECTIONS));
+    let listed = Arc::new(AtomicUsize::new(0));
+    let mut chains = JoinSet::new();
+    for folder in folders {
+        let (site, pool, listed) = (Arc::clone(site), pool.clone(), Arc::clone(&listed));
+        chains.spawn(async move {
+            listed.fetch_add(pages(&site, &pool, &folder).await?, Relaxed);
+            Ok(())
+        });
+    }
+    all(chains).await?;
+    Ok((listed.load(Relaxed), found(&rival, started)))
+}
+
+fn found(rival: &Rival, started: Instant) -> Found {
+    Found { seconds: started.elapsed().as_secs_f64(), tally: rival.tally() }
+}
+
+/// Out of this many consecutive objects, two are in the large folder, one is in a day's folder, and one is in a user's
+/// folder.
+const TURN: usize = 4;
+const DAYS: usize = 28;
+const USERS: usize = 64;
+
+/// Returns the name of object number `n`. Different numbers have different names.
+fn shaped_name(n: usize) -> String {
+    let folder = shaped_folder(n);
+    match n % TURN {
+        // Multiply by an odd number, so that names are spread like hashes and no two numbers get the same name.
+        0 | 1 => format!("{folder}{:016x}.json", (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        2 => format!("{folder}{n:08}.gz"),
+        _ => format!("{folder}photo-{n}.jpg"),
+    }
+}
+
+fn shaped_folder(n: usize) -> String {
+    let turn = n / TURN;
+    match n % TURN {
+        0 | 1 => "events/hot/".to_owned(),
+        2 => format!("logs/2026/{:02}/{:02}/", 1 + turn / DAYS % 12, 1 + turn % DAYS),
+        _ => format!("users/{:02x}/", turn % USERS),
+    }
+}
+
+/// Returns the folders of the first `objects` objects.
+fn shaped_folders(objects: usize) -> impl Iterator<Item = String> {
+    let all = TURN * DAYS * 12 * USERS;
+    let folders: BTreeSet<String> = (0..objects.min(all)).map(shaped_folder).collect();
+    folders.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_one_and_lies_in_a_folder_that_is_known() {
+        let names: BTreeSet<String> = (0..20_000).map(shaped_name).collect();
+        assert_eq!(names.len(), 20_000);
+        let folders: Vec<String> = shaped_folders(20_000).collect();
+        assert_eq!(folders.len(), 1 + 12 * DAYS + USERS);
+        let within = |folder: &String| names.iter().filter(|name| name.starts_with(folder)).count();
+        assert_eq!(folders.iter().map(within).sum::<usize>(), 20_000);
+        assert_eq!(folders.iter().map(within).max(), Some(10_000));
+    }
 }

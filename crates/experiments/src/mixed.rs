@@ -5,30 +5,31 @@
 //! random times while large ones are moved. Their latencies are compared with those of the same requests on an idle link.
 
 mod client;
-mod laneway;
-mod load;
 mod plan;
-mod programs;
 mod result;
-mod rivals;
-mod scene;
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
-use crate::arrivals::Arrivals;
-use crate::errand;
+use crate::errand::{self, Measured};
 use crate::latency::Latencies;
-use crate::program::{Chore, Way, versions, with_programs};
+use crate::program::{Chore, Job, Program, Way, completed_s, versions, with_programs};
+use crate::random::Arrivals;
 use crate::rival::Tally;
 use crate::site::Site;
-use crate::stage::{PARTED_FROM, Stage, on_stage};
+use crate::stage::{PARTED_FROM, Stage, local, on_stage};
 use crate::trace::Trace;
 use crate::turns::{Event, Rung, turns};
 use crate::{Error, Failure, Stop, Workers};
-use load::{Load, Object};
+use client::Client;
+use plan::{Load, Object};
 pub use plan::{Plan, SMALL_SIZE};
 pub use result::{ArrivalFigures, Figures, Mixed};
 use result::{arrival_figures, figures};
@@ -90,7 +91,7 @@ impl errand::Errand for Errand {
     type Found = Found;
 
     async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
-        scene::play(self, site).await
+        play(self, site).await
     }
 }
 
@@ -188,7 +189,7 @@ fn climb(
     let together = turns(&rungs, plan.runs, tell, |way, _| {
         let ran = match way {
             Way::Own(mover) => carry(errand(mover, true, &[]))?,
-            Way::Program(program) => programs::download(program, load, stage)?,
+            Way::Program(program) => download_by_program(program, load, stage)?,
         };
         Ok(ran.map(|measured| figures(measured, floor_s)))
     })?;
@@ -220,4 +221,107 @@ fn climb(
         together,
         arrivals,
     })
+}
+
+/// Executes a run: requests all objects at once. With arrivals, it moves large objects for as long as small ones arrive.
+async fn play(errand: Errand, site: Arc<Site>) -> Result<Found, Failure> {
+    std::fs::create_dir_all(&errand.folder).map_err(Failure::File)?;
+    let started = Instant::now();
+    let client = Arc::new(Client::start(&errand, &site, started)?);
+    let errand = Arc::new(errand);
+    let enough = Arc::new(AtomicBool::new(false));
+    let mut bulk = JoinSet::new();
+    for n in 0..errand.large.len() {
+        let (client, errand, enough) = (Arc::clone(&client), Arc::clone(&errand), Arc::clone(&enough));
+        bulk.spawn(async move {
+            let object = &errand.large[n];
+            loop {
+                client.transfer(&errand, object, true).await?;
+                if errand.arrivals.is_empty() || enough.load(Relaxed) {
+                    return Ok(());
+                }
+            }
+        });
+    }
+    let mut small = JoinSet::new();
+    for n in 0..errand.small.len() {
+        let (client, errand) = (Arc::clone(&client), Arc::clone(&errand));
+        small.spawn(async move {
+            let mut issued = started;
+            if let Some(at) = errand.arrivals.get(n) {
+                issued += Duration::from_secs_f64(*at);
+                tokio::time::sleep_until(issued.into()).await;
+            }
+            client.transfer(&errand, &errand.small[n], false).await?;
+            Ok(issued.elapsed().as_secs_f64())
+        });
+    }
+    let latencies = ends(&mut small, &mut bulk, !errand.arrivals.is_empty()).await?;
+    let total_s = started.elapsed().as_secs_f64();
+    let (tally, moved, trace) = client.end();
+    let small_bytes: u64 = errand.small.iter().map(|object| object.size).sum();
+    let bulk_bytes = moved.saturating_sub(small_bytes);
+    // Let Laneway's large uploads finish, because an interrupted multipart upload would leave its parts in the store.
+    enough.store(true, Relaxed);
+    if errand.puts && errand.mover == Mover::Laneway {
+        while bulk.join_next().await.is_some() {}
+    }
+    Ok(Found { small: Latencies::new(latencies), total_s, bulk_bytes, tally, trace })
+}
+
+/// Waits for the small objects. Also waits for the large ones, unless they are moved again and again (`endless`). The
+/// first failure ends the run.
+async fn ends(
+    small: &mut JoinSet<Result<f64, Failure>>,
+    bulk: &mut JoinSet<Result<(), Failure>>,
+    endless: bool,
+) -> Result<Vec<f64>, Failure> {
+    let mut latencies = Vec::new();
+    loop {
+        tokio::select! {
+            Some(ended) = small.join_next() => {
+                latencies.push(ended.map_err(|_| Failure::Unfinished)??);
+            }
+            Some(ended) = bulk.join_next() => ended.map_err(|_| Failure::Unfinished)??,
+            else => return Ok(latencies),
+        }
+        if endless && small.is_empty() {
+            return Ok(latencies);
+        }
+    }
+}
+
+/// Downloads all objects at once with a program. Latencies of small objects count from the program's start.
+///
+/// # Errors
+/// Returns [`Error::Stopped`] if the experiment is stopped, or an error if a folder can't be created. The inner error
+/// is the reason why the run has no figures.
+fn download_by_program(
+    program: Program,
+    load: &Load,
+    stage: &Stage<'_>,
+) -> Result<Result<Measured<Found>, Failure>, Error> {
+    let folder = stage.folder().join("program");
+    fs::create_dir(&folder).map_err(local("making a folder"))?;
+    let prefix = stage.key("");
+    let ran = stage.run(program, &Job::Tree { prefix: &prefix, folder: &folder })?;
+    let found = ran.and_then(|(took, tally)| {
+        for object in load.large.iter().chain(&load.small) {
+            let len = fs::metadata(folder.join(&object.name)).map_err(Failure::File)?.len();
+            if len != object.size {
+                let why = format!("{}: {len} of {} bytes arrived", object.name, object.size);
+                return Err(Failure::Different(why));
+            }
+        }
+        let small = load.small.iter().map(|object| {
+            // The clock of the file system may be one tick behind, so the difference may be slightly negative.
+            Ok((completed_s(&folder.join(&object.name))? - took.begun_s).clamp(0.0, took.seconds))
+        });
+        let small = Latencies::new(small.collect::<Result<_, Failure>>()?);
+        let bulk_bytes = load.large.iter().map(|object| object.size).sum();
+        let found = Found { small, total_s: took.seconds, bulk_bytes, tally, trace: Trace::default() };
+        Ok(Measured { found, usage: None })
+    });
+    fs::remove_dir_all(&folder).map_err(local("removing a folder"))?;
+    Ok(found)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::proc;
+use crate::usage;
 
 /// A folder in memory, on systems that have it. Memory is preferred, because the experiments measure the network and not the disk.
 const MEMORY_BACKED: &str = "/dev/shm";
@@ -38,7 +38,7 @@ fn absolute(path: PathBuf) -> PathBuf {
 
 /// Returns whether twice `bytes` of memory are free, or `false` if the free memory is unknown.
 fn memory_is_plenty(bytes: u64) -> bool {
-    proc::memory_available().is_some_and(|free| free > bytes.saturating_mul(2))
+    usage::memory_available().is_some_and(|free| free > bytes.saturating_mul(2))
 }
 
 /// Returns the bytes that an unprivileged user may still write, or 0 if that is unknown.

@@ -16,10 +16,9 @@ use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
 use crate::Error;
-use crate::access::Access;
+use crate::access::{Access, Roots};
 use crate::place::Remote;
 use crate::rival::{self, Protocol};
-use crate::trust::Roots;
 
 /// A server's scheme, host and port.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -3,23 +3,25 @@
 //! On a link without loss, one stream is enough. Parts are faster if the store limits the rate of each connection, or
 //! if one stream can't fill the link.
 
-mod fixed;
-mod laneway;
-mod single;
-
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crc_fast::{CrcAlgorithm, Digest};
+use http::header::CONTENT_LENGTH;
+use laneway::{CopyRequest, Location, Outcome, Provider, Verified};
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 use crate::errand::{self, Measured};
 use crate::place::{Imitated, Target};
 use crate::program::{Chore, Job, Took, Way, versions, with_programs};
 use crate::random::Random;
-use crate::rival::Tally;
+use crate::rival::{self, Protocol, Rival, Tally};
 use crate::site::Site;
 use crate::stage::{Stage, Supply, on_stage};
 use crate::table::{self, Table};
@@ -157,9 +159,9 @@ impl errand::Errand for Errand {
 
     async fn run(self, site: Arc<Site>) -> Result<Found, Failure> {
         match self.strategy {
-            Strategy::Single => single::download(&site, &self.key, &self.to).await,
-            Strategy::Fixed => fixed::download(&site, &self.key, &self.to).await,
-            Strategy::Laneway => laneway::download(&site, &self.key, &self.to).await,
+            Strategy::Single => download_in_one_stream(&site, &self.key, &self.to).await,
+            Strategy::Fixed => download_in_parts(&site, &self.key, &self.to).await,
+            Strategy::Laneway => download_by_laneway(&site, &self.key, &self.to).await,
         }
     }
 }
@@ -315,5 +317,189 @@ impl Slices {
                 format!("{:.2}", f.floor_ratio),
             ]
         })
+    }
+}
+
+/// Downloads in one stream and computes the checksum while bytes arrive. A careful program that uses no ranges does
+/// this.
+async fn download_in_one_stream(site: &Arc<Site>, key: &str, to: &Path) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let mut connection = rival.connect_h1().await?;
+    let head = connection.send(site.head(key).await?).await?.succeeded()?;
+    let crc32c = site.crc32c(&head);
+    let mut file = File::create(to).map_err(Failure::File)?;
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    let request = site.get(key, None).await?;
+    let take = |bytes: &[u8]| {
+        digest.update(bytes);
+        file.write_all(bytes)
+    };
+    connection.fetch(request, take).await?;
+    if crc32c.is_some_and(|crc32c| crc32c != digest.finalize() as u32) {
+        return Err(Failure::Different("the file's checksum differs from the object's".to_owned()));
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Found { seconds, transfer_s: seconds, tally: rival.tally(), verified: crc32c.is_some() })
+}
+
+/// Downloads with Laneway's library, as a program that has just started does.
+async fn download_by_laneway(site: &Site, key: &str, to: &Path) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let client = site.laneway_by_tls()?;
+    let source = Location::object(site.provider, site.bucket.clone(), key);
+    let mut job = client.copy(CopyRequest::new(vec![source], Location::from(to)));
+    let (mut checked, mut tally) = (None, Tally::default());
+    while let Some(event) = job.next().await {
+        match event {
+            laneway::Event::Item(item) => match item.outcome {
+                Outcome::Done { verified } => checked = Some(verified != Verified::Unverified),
+                Outcome::Failed(error) => return Err(error.into()),
+                _ => {}
+            },
+            laneway::Event::Done(summary) => {
+                tally = Tally { requests: summary.requests, connections: summary.connections };
+            }
+            _ => {}
+        }
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let verified = checked.ok_or(Failure::Unfinished)?;
+    // Laneway computes the checksum while bytes arrive, so it needs no time after the transfer.
+    Ok(Found { seconds, transfer_s: seconds, tally, verified })
+}
+
+/// s5cmd downloads one object with this many parts in parallel by default. boto3 uses ten.
+const PARTS: u64 = 5;
+/// Bytes of the file that are read at a time for its checksum.
+const BLOCK: usize = 1 << 20;
+
+/// Downloads five equal parts in parallel, as transfer managers do. Each part has a thread and a connection, and writes
+/// into the same file. At the end, the file is read back to compute its checksum.
+async fn download_in_parts(site: &Arc<Site>, key: &str, to: &Path) -> Result<Found, Failure> {
+    let started = Instant::now();
+    let rival = Rival::new(site, Protocol::H1);
+    let mut connection = rival.connect_h1().await?;
+    let head = connection.send(site.head(key).await?).await?.succeeded()?;
+    let (size, crc32c) = (object_size(site, &head), site.crc32c(&head));
+    let size =
+        size.ok_or_else(|| Failure::Different("the store doesn't report the object's size".to_owned()))?;
+    drop(connection);
+
+    let file = Arc::new(File::create(to).map_err(Failure::File)?);
+    let threads: Vec<_> = parts(size)
+        .into_iter()
+        .map(|range| Part {
+            site: Arc::clone(site),
+            rival: rival.clone(),
+            file: Arc::clone(&file),
+            key: key.to_owned(),
+            range,
+        })
+        .map(Part::start)
+        .collect();
+    for thread in threads {
+        thread.await.map_err(|_| Failure::Unfinished)??;
+    }
+    let transfer_s = started.elapsed().as_secs_f64();
+    let read_back = to.to_owned();
+    let summed = tokio::task::spawn_blocking(move || checksum(&read_back)).await;
+    let sum = summed.map_err(|_| Failure::Unfinished)?.map_err(Failure::File)?;
+    if crc32c.is_some_and(|crc32c| crc32c != sum) {
+        return Err(Failure::Different("the file's checksum differs from the object's".to_owned()));
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    Ok(Found { seconds, transfer_s, tally: rival.tally(), verified: crc32c.is_some() })
+}
+
+fn object_size(site: &Site, head: &rival::Answer) -> Option<u64> {
+    match site.provider {
+        Provider::Gcs => {
+            let resource: serde_json::Value = serde_json::from_slice(&head.body).ok()?;
+            resource.get("size")?.as_str()?.parse().ok()
+        }
+        _ => head.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok(),
+    }
+}
+
+/// Splits an object into equal parts, or into fewer if it has fewer bytes than parts.
+fn parts(size: u64) -> Vec<Range<u64>> {
+    let len = size.div_ceil(PARTS).max(1);
+    (0..PARTS)
+        .map(|n| (n * len).min(size)..((n + 1) * len).min(size))
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+struct Part {
+    site: Arc<Site>,
+    rival: Rival,
+    file: Arc<File>,
+    key: String,
+    range: Range<u64>,
+}
+
+impl Part {
+    /// Downloads the part on a new thread. If the returned receiver is dropped, the thread stops.
+    fn start(self) -> oneshot::Receiver<Result<(), Failure>> {
+        let (mut done, ended) = oneshot::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let result = match runtime {
+                Err(error) => Err(Failure::File(error)),
+                Ok(runtime) => runtime.block_on(async {
+                    tokio::select! {
+                        result = self.download() => result,
+                        () = done.closed() => Err(Failure::Unfinished),
+                    }
+                }),
+            };
+            let _ = done.send(result);
+        });
+        ended
+    }
+
+    async fn download(&self) -> Result<(), Failure> {
+        let mut connection = self.rival.connect_h1().await?;
+        let request = self.site.get(&self.key, Some(&self.range)).await?;
+        let mut at = self.range.start;
+        let take = |bytes: &[u8]| {
+            self.file.write_all_at(bytes, at)?;
+            at += bytes.len() as u64;
+            Ok(())
+        };
+        connection.fetch(request, take).await?;
+        if at != self.range.end {
+            let short = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+            return Err(rival::Error::Sink(short).into());
+        }
+        Ok(())
+    }
+}
+
+fn checksum(path: &Path) -> std::io::Result<u32> {
+    let mut file = File::open(path)?;
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    let mut block = vec![0; BLOCK];
+    loop {
+        match file.read(&mut block)? {
+            0 => return Ok(digest.finalize() as u32),
+            n => digest.update(&block[..n]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_the_object() {
+        assert_eq!(parts(1), vec![0..1; 1]);
+        assert_eq!(parts(6), [0..2, 2..4, 4..6]);
+        let parts = parts((32 << 30) + 7);
+        assert_eq!(parts.len(), 5);
+        assert!(parts.windows(2).all(|pair| pair[0].end == pair[1].start));
+        assert_eq!((parts[0].start, parts[4].end), (0, (32 << 30) + 7));
     }
 }

@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::errand::{Address, Errand, Measured};
 use crate::place::{Imitated, Remote, Target};
-use crate::program::{Job, Program, Reached, Took, installed};
+use crate::program::{self, Job, Program, Reached, Took};
 use crate::random::Random;
 use crate::rival::{Protocol, Rival, Tally, probe};
 use crate::site::Site;
@@ -243,7 +243,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn programs(&self, wanted: bool) -> Vec<Program> {
         match (&self.server, self.workers) {
             (Some(_), Workers::Program(..)) if wanted => {
-                installed().iter().map(|found| found.program).collect()
+                program::installed().iter().map(|found| found.program).collect()
             }
             _ => Vec::new(),
         }

@@ -6,10 +6,8 @@
 //! coverage of the code. For `make test`, [`Mutation`] makes the same inputs in each run.
 
 mod mutation;
-mod seeds;
 
-pub use mutation::Mutation;
-pub use seeds::{found_folder, of, seeds_folder};
+pub use mutation::{Mutation, found_folder, of, seeds_folder};
 
 use laneway::fuzzing as library;
 use laneway_lanes::fuzzing as lanes;

@@ -25,16 +25,14 @@
 // The files of the bindings' core import from `laneway`. With this alias they get the stand-ins of this crate.
 extern crate self as laneway;
 
-mod bindings;
-mod body;
 #[path = "../../../bindings/core/src/call.rs"]
 mod call;
-mod download;
-mod engine;
 #[path = "../../../bindings/core/src/events.rs"]
 mod events;
-mod h2;
-mod hedge;
+#[path = "../../laneway/src/engine/files.rs"]
+mod files;
+#[path = "../../lanes/src/h2/first_flights.rs"]
+mod first_flights;
 #[path = "../../lanes/src/memory.rs"]
 mod memory;
 #[path = "../../lanes/src/outage.rs"]
@@ -43,19 +41,21 @@ mod outage;
 mod pace;
 #[path = "../../../bindings/core/src/packed.rs"]
 mod packed;
-#[path = "../../../bindings/core/src/queue.rs"]
-mod queue;
+#[path = "../../laneway/src/content/range_writer.rs"]
+mod range_writer;
 mod stand_ins;
-mod threads;
+#[path = "../../lanes/src/hedge/tracker.rs"]
+mod tracker;
 #[path = "../../lanes/src/valve.rs"]
 mod valve;
+#[path = "../../lanes/src/streamed/waiting.rs"]
+mod waiting;
 
 pub mod scenarios;
 
-use bindings::{Client, Spawned, failure};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
-use stand_ins::{Error, Progress, ResponseHead};
+use stand_ins::{Alike, Client, Error, Progress, ResponseHead, Spawned, engine, failure, threads};
 
 /// Runs a scenario under many schedules.
 ///

@@ -15,7 +15,6 @@
 
 mod addresses;
 pub mod attempts;
-mod call;
 mod client_certificate;
 mod config;
 mod connection;
@@ -55,7 +54,6 @@ pub mod trace;
 mod trust;
 mod valve;
 
-pub use call::{Call, CallOutcome, Hedge, Verdict};
 pub use client_certificate::ClientCertificate;
 pub use config::{LanesConfig, Trust};
 pub use counters::{Counters, Distribution, Times};
@@ -67,7 +65,7 @@ pub use memory::{MemoryBudget, Reservation};
 pub use origin::{Origin, Path, Protocol, Scheme};
 pub use outage::ORIGIN;
 pub use pace::Bandwidth;
-pub use request::{Body, Renew, Request, Segment};
+pub use request::{Body, Call, CallOutcome, Hedge, Renew, Request, Segment, Verdict};
 pub use response::{Response, ResponseHead, Route, Sink, SinkError};
 pub use retry::Breaks;
 pub use spare::{Spare, SpareClaim};

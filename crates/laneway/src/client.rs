@@ -20,11 +20,9 @@ use laneway_store::{
 use crate::engine::files::panic_text;
 use crate::engine::fork::{OfProcess, PerProcess};
 use crate::engine::runtime::{Task, block_on, wait};
-use crate::engine::settings::ClientSettings;
-use crate::engine::state::ClientState;
-use crate::job::JobEnds;
+use crate::engine::settings::{ClientSettings, ClientState};
 use crate::job::running::{JobState, Purpose};
-use crate::job::shared::CommonBuckets;
+use crate::job::{CommonBuckets, JobEnds};
 use crate::manifest::ManifestSubject;
 use crate::transfer::compose;
 use crate::transfer::copy;

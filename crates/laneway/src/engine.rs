@@ -1,12 +1,9 @@
 //! The engine, which has the threads, the memory and the connections of clients.
 
-pub(crate) mod descriptors;
-pub(crate) mod environment;
 pub(crate) mod files;
 pub(crate) mod fork;
 pub(crate) mod runtime;
 pub(crate) mod settings;
-pub(crate) mod state;
 pub(crate) mod threads;
 
 use std::collections::BTreeMap;
@@ -216,7 +213,7 @@ impl EngineThreads {
         let usual = LanesConfig::default();
         let config = LanesConfig {
             memory: budgets.memory.map_or(usual.memory, |bytes| MemoryBudget::new(bytes.max(MEMORY_MIN))),
-            connections_max: budgets.connections_max.or_else(descriptors::connections_max),
+            connections_max: budgets.connections_max.or_else(runtime::connections_max),
             bandwidth: budgets.bandwidth.map(Bandwidth::limited_to),
             bulk_threads: budgets.threads,
             trace,

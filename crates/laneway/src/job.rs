@@ -4,10 +4,8 @@
 pub(crate) mod existing;
 pub(crate) mod lookup;
 pub(crate) mod pump;
-mod remarks;
 pub(crate) mod running;
 pub(crate) mod search;
-pub(crate) mod shared;
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,10 +13,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
+use laneway_store::{ErrorKind, Operation, Provider};
 use tokio::sync::{mpsc, watch};
 
 use crate::engine::fork::OfProcess;
-use crate::{Error, Event, Item, Op, Outcome, Progress, Summary};
+use crate::{
+    CopyRequest, Error, Event, Item, Location, Op, Outcome, Progress, RemoveRequest, RestoreRequest,
+    SetMetaRequest, Summary, SyncRequest, Warning,
+};
 
 /// The maximum number of events that wait for the caller. At this number, the job pauses until the caller
 /// takes one.
@@ -155,5 +157,191 @@ impl CancelFlag {
     pub(crate) async fn wait(&self) {
         // If the sender is gone, waiting fails. The job was then dropped, and so it counts as cancelled.
         let _ = self.0.clone().wait_for(|cancelled| *cancelled).await;
+    }
+}
+
+/// The items that the warnings concern. A job reports each kind of warning once, at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks {
+    archived: RemarkedItems,
+    sparse: RemarkedItems,
+}
+
+#[derive(Debug, Default)]
+struct RemarkedItems {
+    first: Option<String>,
+    count: u64,
+    bytes: u64,
+}
+
+impl RemarkedItems {
+    fn add(&mut self, name: &str, bytes: u64) {
+        self.first.get_or_insert_with(|| name.to_owned());
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    fn warning(&self, message: impl FnOnce(u64, u64) -> String) -> Option<Warning> {
+        Some(Warning { target: self.first.clone()?, message: message(self.count, self.bytes) })
+    }
+}
+
+impl Remarks {
+    /// Records that a listed object was skipped, because it lies in an archive.
+    pub(crate) fn archived(&mut self, source: &str) {
+        self.archived.add(source, 0);
+    }
+
+    /// Records a sparse file whose holes have this many bytes. Laneway sends holes as zeros, so the object is
+    /// larger than the disk space that the file uses.
+    pub(crate) fn sparse(&mut self, path: &str, bytes: u64) {
+        self.sparse.add(path, bytes);
+    }
+
+    /// Returns one warning for archived objects and one for sparse files, if there are any.
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        let archived = self.archived.warning(|count, _| match count {
+            1 => "skipped: it is archived; restore it first".to_owned(),
+            n => format!("is one of {n} archived objects, which were skipped; restore them first"),
+        });
+        let sparse = self.sparse.warning(|count, bytes| match count {
+            1 => format!("is sparse: {bytes} bytes of it are holes, which become zeros in the object"),
+            n => format!(
+                "is one of {n} sparse files; their holes, {bytes} bytes in total, become zeros in the objects"
+            ),
+        });
+        archived.into_iter().chain(sparse).collect()
+    }
+}
+
+/// The buckets that every item of a job uses. An error such as a missing bucket affects all these items. The
+/// first item with such an error ends the job, so that the job reports the error once instead of for each
+/// item.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct CommonBuckets(Vec<(Provider, String)>);
+
+impl CommonBuckets {
+    pub(crate) fn of_copy(request: &CopyRequest) -> Self {
+        let mut common = Self::of_all(&request.sources);
+        if let Location::Object { provider, bucket, .. } = &request.destination {
+            common.0.push((*provider, bucket.clone()));
+        }
+        common
+    }
+
+    pub(crate) fn of_remove(request: &RemoveRequest) -> Self {
+        Self::of_all(&request.targets)
+    }
+
+    pub(crate) fn of_set_meta(request: &SetMetaRequest) -> Self {
+        Self::of_all(&request.targets)
+    }
+
+    pub(crate) fn of_restore(request: &RestoreRequest) -> Self {
+        Self::of_all(&request.targets)
+    }
+
+    pub(crate) fn of_sync(request: &SyncRequest) -> Self {
+        let ends = [&request.source, &request.destination].map(std::slice::from_ref);
+        Self(ends.into_iter().flat_map(|end| Self::of_all(end).0).collect())
+    }
+
+    /// Returns the bucket of these places if they are all in one bucket. Otherwise returns no bucket.
+    fn of_all(places: &[Location]) -> Self {
+        let mut buckets = places.iter().map(|place| match place {
+            Location::Object { provider, bucket, .. } | Location::Version { provider, bucket, .. } => {
+                Some((*provider, bucket.as_str()))
+            }
+            Location::Local(_) | Location::Standard => None,
+        });
+        let Some(Some(first)) = buckets.next() else { return Self::default() };
+        match buckets.all(|bucket| bucket == Some(first)) {
+            true => Self(vec![(first.0, first.1.to_owned())]),
+            false => Self::default(),
+        }
+    }
+
+    /// Returns whether every other item would fail for the same reason.
+    pub(crate) fn is_met_by(&self, error: &Error) -> bool {
+        let Some(error) = error.as_store() else { return false };
+        // The error of a copy inside a store may concern the source's bucket or the destination's bucket. So
+        // it concerns every item only if all items share both buckets.
+        let is_about_all = match error.operation() {
+            Operation::Copy => self.0.len() > 1,
+            _ => bucket_of(error.target()).is_some_and(|(scheme, bucket)| {
+                self.0
+                    .iter()
+                    .any(|(provider, common)| (provider.scheme(), common.as_str()) == (scheme, bucket))
+            }),
+        };
+        is_about_all && is_of_the_place(error)
+    }
+}
+
+/// Returns whether an error concerns the bucket, the credentials or an unreachable server, not a single
+/// object.
+fn is_of_the_place(error: &laneway_store::Error) -> bool {
+    match error.kind() {
+        ErrorKind::Unauthenticated => true,
+        ErrorKind::NotFound => error.is_missing_bucket(),
+        _ => error.is_unreachable(),
+    }
+}
+
+fn bucket_of(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    Some((scheme, rest.split('/').next().unwrap_or(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_items_of_a_kind_are_one_warning() {
+        let mut remarks = Remarks::default();
+        assert!(remarks.warnings().is_empty());
+        remarks.sparse("a", 5);
+        assert_eq!(
+            remarks.warnings()[0].message,
+            "is sparse: 5 bytes of it are holes, which become zeros in the object"
+        );
+        remarks.sparse("b", 6);
+        remarks.archived("s3://b/k");
+        let shown: Vec<_> = remarks.warnings().iter().map(ToString::to_string).collect();
+        assert!(shown[0].starts_with("s3://b/k: skipped: it is archived"), "{shown:?}");
+        assert!(
+            shown[1].starts_with("a: is one of 2 sparse files; their holes, 11 bytes in total"),
+            "{shown:?}"
+        );
+    }
+
+    fn copy(sources: &[&str], destination: &str) -> CommonBuckets {
+        let sources = sources.iter().map(|source| source.parse().unwrap()).collect();
+        CommonBuckets::of_copy(&CopyRequest::new(sources, destination.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_bucket_is_common_where_every_item_is_about_it() {
+        let buckets =
+            |common: CommonBuckets| common.0.into_iter().map(|(_, bucket)| bucket).collect::<Vec<_>>();
+        assert_eq!(buckets(copy(&["d"], "gs://to/p/")), ["to"]);
+        assert_eq!(buckets(copy(&["s3://from/a", "s3://from/b"], "d/")), ["from"]);
+        assert_eq!(buckets(copy(&["s3://from/a", "s3://other/b"], "gs://to/")), ["to"]);
+        assert_eq!(buckets(copy(&["s3://from/a", "f"], "gs://to/")), ["to"]);
+        assert!(buckets(copy(&["s3://from/a", "gs://from/b"], "d/")).is_empty());
+    }
+
+    #[test]
+    fn a_url_tells_its_bucket() {
+        assert_eq!(bucket_of("gs://b/k/x"), Some(("gs", "b")));
+        assert_eq!(bucket_of("s3://b"), Some(("s3", "b")));
+        assert_eq!(bucket_of("b"), None);
+    }
+
+    #[test]
+    fn an_error_of_this_machine_is_one_items_own() {
+        let error = Error::source("f", "it changed");
+        assert!(!copy(&["d"], "gs://to/p/").is_met_by(&error));
     }
 }

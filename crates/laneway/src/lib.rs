@@ -131,11 +131,10 @@ pub use client::list::{Entry, Listing};
 pub use client::stat::{ObjectAccess, Stats};
 pub use client::{Client, Spawned};
 pub use content::checksum::hash;
-pub use content::gzip::Gzip;
+pub use content::encoding::Gzip;
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
-pub use event::progress::Progress;
-pub use event::{Event, Item, Op, Outcome, Summary, Verified, Warning};
+pub use event::{Event, Item, Op, Outcome, Progress, Summary, Verified, Warning};
 pub use job::{Canceller, Job};
 pub use laneway_lanes::{Counters, Distribution, Tally, Times};
 pub use laneway_store::{
@@ -165,7 +164,7 @@ pub use request::{
 pub mod internal {
     pub use laneway_lanes::{Direction, Protocol, Role, trace};
 
-    pub use crate::plan::copies::CopySizes;
+    pub use crate::plan::parts::CopySizes;
 
     /// Returns the lanes that carry a client's requests.
     ///

@@ -4,26 +4,22 @@
 mod arriving;
 pub(crate) mod filter;
 pub(crate) mod glob;
-mod in_order;
 pub(crate) mod names_from;
-mod versions;
 pub(crate) mod walk;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use laneway_store::{List, ObjectId, ObjectMeta, Store};
 
-pub(crate) use arriving::{EntryBatch, ListingStream};
-pub(crate) use in_order::OrderCheck;
-pub(crate) use versions::PageChain;
-
-use crate::engine::state::ClientState;
+use crate::engine::settings::ClientState;
 use crate::inventory::{Inventory, InventoryBatch, InventoryScope};
 use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::location::mapping::name_of_key;
 use crate::location::pattern::Pattern;
 pub(crate) use crate::plan::keyspace::KeyOrder;
 use crate::{Error, Filter, Location};
+pub(crate) use arriving::{EntryBatch, ListingStream, PageChain};
 
 #[derive(Clone, Debug)]
 pub(crate) struct SourceObject {
@@ -110,7 +106,7 @@ pub(crate) fn pages_in(store: &Store, list: List, order: KeyOrder) -> ListingPag
 
 pub(crate) fn arriving(store: &Store, list: List, order: KeyOrder) -> ListingStream {
     match list.versions {
-        true => versions::chained(store, list),
+        true => arriving::chained(store, list),
         false => arriving::arriving(store, list, order),
     }
 }
@@ -370,6 +366,35 @@ fn in_tree(meta: ObjectMeta, prefix_len: usize) -> SourceObject {
     SourceObject { id: meta.id.clone(), meta: Some(Box::new(meta)), name, in_tree: true, line: None }
 }
 
+/// Checks that names come in order. If a listing goes backwards or repeats names, a missing name doesn't
+/// prove that the object is missing.
+#[derive(Debug, Default)]
+pub(crate) struct OrderCheck {
+    last: Option<String>,
+}
+
+impl OrderCheck {
+    /// Checks the next name.
+    ///
+    /// # Errors
+    /// A message that says how the order is wrong.
+    pub(crate) fn admit(&mut self, name: &str) -> Result<(), String> {
+        let Some(last) = &mut self.last else {
+            self.last = Some(name.to_owned());
+            return Ok(());
+        };
+        match name.cmp(last.as_str()) {
+            Ordering::Greater => {
+                last.clear();
+                last.push_str(name);
+                Ok(())
+            }
+            Ordering::Equal => Err(format!("the listing names {name:?} twice")),
+            Ordering::Less => Err(format!("the listing is unsorted: {name:?} comes after {last:?}")),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -398,5 +423,13 @@ mod tests {
     #[test]
     fn a_folder_prefix_ends_in_exactly_one_slash() {
         assert_eq!([folder_prefix(""), folder_prefix("a"), folder_prefix("a/")], ["", "a/", "a/"]);
+    }
+
+    #[test]
+    fn a_name_that_comes_back_or_goes_back_is_an_error() {
+        let mut order = OrderCheck::default();
+        assert!(["a", "a-b", "a/b", "ab", "é"].iter().all(|name| order.admit(name).is_ok()));
+        assert!(order.admit("é").unwrap_err().contains("twice"));
+        assert!(order.admit("b").unwrap_err().contains("unsorted"));
     }
 }

@@ -1,20 +1,21 @@
-//! The sources and destinations of transfers, and their notation: `gs://bucket/key`, `s3://bucket/key`, a
-//! local path, or `-` for standard input and output.
+//! The sources and destinations of transfers, and their notation: `gs://bucket/key`, `s3://bucket/key`,
+//! `az://container/key`, a local path, or `-` for standard input and output.
 
-pub(crate) mod identity;
 pub(crate) mod lines;
 pub(crate) mod mapping;
-pub(crate) mod named_version;
-pub(crate) mod names;
 pub(crate) mod pattern;
 pub(crate) mod relative;
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use laneway_store::{ObjectId, Provider};
+use laneway_store::{ObjectId, Provider, azure_bucket};
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::location::pattern::Pattern;
@@ -146,12 +147,13 @@ impl FromStr for Location {
         let provider = match (lower.as_str(), Provider::of_scheme(&lower)) {
             (_, Some(provider)) => provider,
             ("file", None) => return Ok(Self::Local(PathBuf::from(rest))),
-            ("az" | "abfs" | "abfss", None) => {
-                return Err(Error::usage(without_secrets(scheme, rest), "Azure is not supported yet"));
+            ("abfs" | "abfss", None) => Provider::Azure,
+            ("https", None) if let Some(read) = azure_web_url(rest) => {
+                return read.map_err(|why| Error::usage(without_secrets(scheme, rest), why));
             }
             _ => {
                 let message =
-                    format!("unknown scheme {scheme}://; use gs://, s3://, file:// or a plain path");
+                    format!("unknown scheme {scheme}://; use gs://, s3://, az://, file:// or a plain path");
                 return Err(Error::usage(without_secrets(scheme, rest), message));
             }
         };
@@ -159,6 +161,13 @@ impl FromStr for Location {
             Provider::S3 => bucket_and_key(rest),
             _ => rest.split_once('/').unwrap_or((rest, "")),
         };
+        if provider == Provider::Azure
+            && let Some((container, host)) = bucket.split_once('@')
+            && let Some(bucket) = azure_bucket(container, host)
+            && !container.is_empty()
+        {
+            return Ok(at(provider, &bucket, key));
+        }
         if names_user(provider, bucket, key) {
             return Err(Error::usage(without_secrets(scheme, rest), "a URL can't hold a user or a password"));
         }
@@ -170,13 +179,39 @@ impl FromStr for Location {
             let named = without_secrets(scheme, rest);
             return Err(Error::usage(named, "wildcards match keys, not names of buckets"));
         }
-        Ok(match versioned(provider, key) {
-            Some((key, version)) => {
-                let (bucket, key, version) = (bucket.to_owned(), key.to_owned(), version.to_owned());
-                Self::Version { provider, bucket, key, version }
-            }
-            None => Self::object(provider, bucket, key),
-        })
+        Ok(at(provider, bucket, key))
+    }
+}
+
+/// Returns the location of an object, or of a version if the key ends in the name of one.
+fn at(provider: Provider, bucket: &str, key: &str) -> Location {
+    match versioned(provider, key) {
+        Some((key, version)) => {
+            let (bucket, key, version) = (bucket.to_owned(), key.to_owned(), version.to_owned());
+            Location::Version { provider, bucket, key, version }
+        }
+        None => Location::object(provider, bucket, key),
+    }
+}
+
+/// Reads the text after `https://` as the URL of a blob, in which the key is percent-encoded. Returns `None`
+/// for a host that isn't Azure's.
+///
+/// # Errors
+/// Returns the reason why the URL can't be used.
+fn azure_web_url(rest: &str) -> Option<Result<Location, &'static str>> {
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    azure_bucket("", host)?;
+    // A SAS token in the URL would end up in logs and in the shell's history.
+    if path.contains('?') {
+        let why = "the URL has a query; set the variable AZURE_STORAGE_SAS_TOKEN for a SAS token";
+        return Some(Err(why));
+    }
+    let (container, key) = path.split_once('/').unwrap_or((path, ""));
+    let Ok(key) = percent_decode_str(key).decode_utf8() else { return Some(Err("the key isn't UTF-8")) };
+    match azure_bucket(container, host).filter(|_| !container.is_empty()) {
+        Some(bucket) => Some(Ok(Location::object(Provider::Azure, bucket, key))),
+        None => Some(Err("the URL names no container")),
     }
 }
 
@@ -265,6 +300,13 @@ fn versioned(provider: Provider, text: &str) -> Option<(&str, &str)> {
                 && version.bytes().any(|b| b.is_ascii_digit());
             is_id || version == "null"
         }
+        // Azure names a version by its time: `2026-11-29T09:00:00.1234567Z`.
+        Provider::Azure => {
+            version.len() == "2026-11-29T09:00:00.1234567Z".len()
+                && version.ends_with('Z')
+                && version.as_bytes()[10] == b'T'
+                && version.bytes().all(|b| b.is_ascii_digit() || b"-:.TZ".contains(&b))
+        }
         _ => false,
     };
     (is_version && Pattern::parse(key).is_none()).then_some((key, version))
@@ -288,6 +330,33 @@ fn bucket_and_key(rest: &str) -> (&str, &str) {
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+/// The attributes that identify a file and show if its content has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct FileIdentity {
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    /// The modification time, in seconds and nanoseconds.
+    pub(crate) modified: (i64, i64),
+    pub(crate) changed: (i64, i64),
+}
+
+impl FileIdentity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// Returns whether both identities describe the same file with the same content. Ignores the status
+    /// change time (`changed`), because a rename or a change of permissions also changes it.
+    pub(crate) fn has_content_of(&self, other: &Self) -> bool {
+        (self.inode, self.size, self.modified) == (other.inode, other.size, other.modified)
+    }
 }
 
 #[cfg(test)]
@@ -403,6 +472,35 @@ mod tests {
         let arn = "arn:aws:s3:us-west-2:123456789012:accesspoint/data";
         assert_eq!(parsed(&format!("s3://{arn}/a@b")), Location::object(Provider::S3, arn, "a@b"));
         assert_eq!(parsed("s3://tenant:b/k"), Location::object(Provider::S3, "tenant:b", "k"));
+    }
+
+    #[test]
+    fn azure_urls_can_name_their_account() {
+        let there = Location::object(Provider::Azure, "abc@mine.blob.core.windows.net", "k/a b");
+        for text in [
+            "abfss://abc@mine.dfs.core.windows.net/k/a b",
+            "abfs://abc@mine.dfs.core.windows.net/k/a b",
+            "az://abc@mine.blob.core.windows.net/k/a b",
+            "https://mine.blob.core.windows.net/abc/k/a%20b",
+        ] {
+            assert_eq!(parsed(text), there, "{text}");
+        }
+        assert_eq!(parsed("az://abc/k@l"), Location::object(Provider::Azure, "abc", "k@l"));
+        assert_eq!(parsed("abfs://abc/k"), Location::object(Provider::Azure, "abc", "k"));
+        let version = "2026-11-29T09:00:00.1234567Z";
+        assert!(
+            matches!(parsed(&format!("az://abc/k#{version}")), Location::Version { key, .. } if key == "k")
+        );
+    }
+
+    #[test]
+    fn a_sas_token_in_a_url_is_refused_and_not_repeated() {
+        let error = "https://mine.blob.core.windows.net/abc/k?sv=1&sig=hunter2".parse::<Location>();
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("AZURE_STORAGE_SAS_TOKEN") && !error.contains("hunter2"), "{error}");
+        assert!("https://mine.blob.core.windows.net/".parse::<Location>().is_err());
+        assert!("https://example.com/a/b".parse::<Location>().is_err());
+        assert!("az://abc@example.com/k".parse::<Location>().is_err());
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! The manifest of a job: a file with the outcome of each item. If the same job runs again, it skips the
 //! items that are done.
 
-mod commands;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod known;
 mod line;
 mod run;
-mod settings;
 mod targets;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -21,12 +19,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::engine::files::FileThreads;
 use crate::location::lines::{Lines, TextLine};
 use crate::{Error, Outcome};
-use commands::Commands;
-use known::{DoneItems, Scope};
+use known::{Commands, DoneItems, Scope};
+pub(crate) use line::{ManifestRecord, ManifestSubject, ObjectSettings};
 
-pub(crate) use line::{ManifestRecord, ManifestSubject};
 pub use run::{RunCommand, RunManifest};
-pub(crate) use settings::ObjectSettings;
 pub(crate) use targets::Targets;
 
 /// The maximum number of outcomes in the queue to the writing thread. While the queue is full, an item can't

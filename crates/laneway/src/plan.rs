@@ -3,13 +3,8 @@
 //! object.
 
 pub(crate) mod boundaries;
-pub(crate) mod copies;
-pub(crate) mod kept_parts;
 pub(crate) mod keyspace;
 pub(crate) mod parts;
-#[cfg(test)]
-pub(crate) mod random;
-pub(crate) mod resume;
 pub(crate) mod slices;
 
 /// Up to this size in bytes, an object is fetched in one express request and collected in memory.
@@ -31,4 +26,18 @@ pub(crate) const PARTS_AT_ONCE: usize = 16;
 /// memory.
 pub(crate) fn requests_at_once(cores: usize) -> usize {
     (2 * cores).clamp(2, 16)
+}
+
+/// Random numbers for tests. They come from a seed, so that a failing test can run again.
+#[cfg(test)]
+pub(crate) mod random {
+    pub(crate) struct RandomNumbers(pub(crate) u64);
+
+    impl RandomNumbers {
+        /// Returns a number from 0 to `n` - 1, or 0 if `n` is 0.
+        pub(crate) fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n.max(1)
+        }
+    }
 }

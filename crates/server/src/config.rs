@@ -74,6 +74,8 @@ pub struct Config {
     pub s3: S3Config,
     /// The settings of the GCS dialect.
     pub gcs: GcsConfig,
+    /// The settings of the Azure dialect.
+    pub azure: AzureConfig,
     /// Buckets that return 403 to every request, in both dialects.
     pub denied_buckets: BTreeSet<String>,
 }
@@ -104,6 +106,7 @@ impl Default for Config {
             report: None,
             s3: S3Config::default(),
             gcs: GcsConfig::default(),
+            azure: AzureConfig::default(),
             denied_buckets: BTreeSet::new(),
         }
     }
@@ -180,6 +183,33 @@ impl Default for S3Config {
             restores_take: Duration::from_secs(60),
             md5_etags: true,
             checksums: true,
+        }
+    }
+}
+
+/// The settings of the Azure dialect.
+#[derive(Debug, Clone)]
+pub struct AzureConfig {
+    /// The name of the only storage account.
+    pub account: String,
+    /// The account's key, in base64. Signatures and SAS tokens are verified with it. The default account and key are those
+    /// of Microsoft's emulators, which all clients know.
+    pub key: String,
+    /// The time that Copy Blob takes. Until then, the copy is pending and the destination is empty. With 0, the first
+    /// answer already reports the copy's success.
+    pub copies_take: Duration,
+    /// The time after which a blob has left the archive tier.
+    pub rehydration_takes: Duration,
+}
+
+impl Default for AzureConfig {
+    fn default() -> AzureConfig {
+        AzureConfig {
+            account: "devstoreaccount1".to_owned(),
+            key: "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+                .to_owned(),
+            copies_take: Duration::ZERO,
+            rehydration_takes: Duration::from_secs(60),
         }
     }
 }

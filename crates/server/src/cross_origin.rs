@@ -9,21 +9,22 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
+use crate::azure::AzureState;
 use crate::body::ResponseBody;
 use crate::objects::Objects;
 use crate::objects::settings::CorsRule;
 use crate::route::{Api, RequestRoute};
-use crate::{gcs, s3};
+use crate::{azure, gcs, s3};
 
 impl CorsRule {
-    fn permits(&self, origin: &str, method: &str, headers: &[&str]) -> bool {
+    pub(crate) fn permits(&self, origin: &str, method: &str, headers: &[&str]) -> bool {
         let is_listed = |header: &&str| self.headers.iter().any(|pattern| fits_any_case(pattern, header));
         self.origins.iter().any(|pattern| fits(pattern, origin))
             && self.methods.iter().any(|permitted| permitted == method || permitted == "*")
             && headers.iter().all(is_listed)
     }
 
-    fn tell(&self, headers: &mut HeaderMap, origin: &str) {
+    pub(crate) fn tell(&self, headers: &mut HeaderMap, origin: &str) {
         let is_open = self.origins.iter().any(|pattern| pattern == "*");
         set(headers, ACCESS_CONTROL_ALLOW_ORIGIN, if is_open { "*" } else { origin });
         set(headers, ACCESS_CONTROL_ALLOW_METHODS, &self.methods.join(", "));
@@ -101,6 +102,7 @@ pub(crate) struct CorsRequest {
     method: String,
     bucket: String,
     is_json: bool,
+    is_azure: bool,
 }
 
 impl CorsRequest {
@@ -111,11 +113,16 @@ impl CorsRequest {
             method: head.method.to_string(),
             bucket: route.bucket.clone(),
             is_json: matches!(route.call, Api::Json(_)),
+            is_azure: route.call == Api::Azure,
         })
     }
 
     /// Adds the CORS headers that let a web page read the answer.
-    pub(crate) fn tell(&self, objects: &Objects, headers: &mut HeaderMap) {
+    pub(crate) fn tell(&self, objects: &Objects, azure: &AzureState, headers: &mut HeaderMap) {
+        // Azure's rules belong to the account and not to the container.
+        if self.is_azure {
+            return azure::allow_origin(azure, &self.origin, &self.method, headers);
+        }
         if self.is_json {
             set(headers, ACCESS_CONTROL_ALLOW_ORIGIN, &self.origin);
             let exposed = "Content-Length, Content-Type, Date, ETag, Location, Range, Server, X-Goog-Hash, \

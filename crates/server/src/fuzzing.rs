@@ -28,6 +28,6 @@ pub fn route(input: &[u8]) {
     let Ok(request) = request.body(()) else { return };
     let head = request.into_parts().0;
     let query = Query::parse(head.uri.query());
-    let route = RequestRoute::of(&head, &query);
+    let route = RequestRoute::of(&head, &query, "devstoreaccount1");
     let _ = route.fault_key(&query);
 }

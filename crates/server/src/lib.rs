@@ -1,12 +1,12 @@
-//! An embedded object store for demos and tests: GCS and S3 over HTTP/1.1, HTTP/2 and TLS, with simulated delay and
-//! faults.
+//! An embedded object store for demos and tests: GCS, S3 and Azure Blob Storage over HTTP/1.1, HTTP/2 and TLS, with
+//! simulated delay and faults.
 //!
-//! The server offers one store, on disk or in memory, in both dialects at the same time. An object that was written
-//! through one can be read through the other. The server can simulate a network path with delay and bandwidth, and
+//! The server offers one store, on disk or in memory, in all dialects at the same time. An object that was written
+//! through one can be read through the others. The server can simulate a network path with delay and bandwidth, and
 //! inject faults.
 //!
-//! It is a store for demos and tests. Its only access control is that it verifies S3 signatures. Anonymous requests are
-//! accepted. Data is neither replicated nor synced to disk, so a power failure may lose it. The crate contains no
+//! It is a store for demos and tests. Its only access control is that it verifies the signatures of S3 and Azure. S3 and
+//! GCS requests may be anonymous. Data is neither replicated nor synced to disk, so a power failure may lose it. The crate contains no
 //! client code.
 //!
 //! | module | what |
@@ -18,8 +18,9 @@
 //! | `verb`, `fault` | verbs, and injected faults: grammar, selection of requests, effect on bodies |
 //! | `cross_origin` | preflights of browsers, and what pages of other origins may read |
 //! | `objects`, `checksum` | the store |
-//! | `gcs`, `s3` | the dialects, one verb a file |
+//! | `gcs`, `s3`, `azure` | the dialects, one verb a file |
 
+mod azure;
 mod body;
 mod checksum;
 pub mod config;
@@ -50,7 +51,7 @@ mod token_bucket;
 mod verb;
 mod wrong_answer;
 
-pub use config::{Config, GcsConfig, S3Config, Storage, Tls};
+pub use config::{AzureConfig, Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::ServerCounters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};

@@ -4,6 +4,7 @@
 //! write puts a new generation in its place, so a reader of the old generation can read it to the end.
 
 pub(crate) mod assembly;
+pub(crate) mod blob;
 pub(crate) mod bucket_name;
 mod changes;
 pub(crate) mod content;
@@ -32,6 +33,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::checksum::{WantedChecksums, hex};
 use crate::config::Storage;
+use blob::BlobProperties;
 pub(crate) use changes::RemovalResult;
 use content::DataFile;
 use disk::Disk;
@@ -143,6 +145,8 @@ pub(crate) struct NewObject {
     pub(crate) part_sizes: Vec<u64>,
     /// The base64 checksum of each part, if the upload has checksums.
     pub(crate) part_sums: Vec<String>,
+    /// The properties that only Azure has.
+    pub(crate) blob: Option<Box<BlobProperties>>,
 }
 
 impl Objects {
@@ -451,9 +455,11 @@ fn admit(settings: &BucketSettings, options: &options::ObjectOptions) -> Result<
 /// Returns true if a bucket's name can be used. With a store on disk it is also a folder's name, so it must not lead to
 /// another folder.
 pub(crate) fn usable_bucket_name(name: &str) -> bool {
-    (1..=222).contains(&name.len())
-        && !name.starts_with('.')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+    // Azure has three containers whose names begin with `$`.
+    matches!(name, "$root" | "$web" | "$logs")
+        || (1..=222).contains(&name.len())
+            && !name.starts_with('.')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
 }
 
 // Ignores that another thread panicked while it held the lock. The index is changed in single steps, so a panic doesn't

@@ -28,6 +28,11 @@ impl Query {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns all names and values in their order.
+    pub(crate) fn into_pairs(self) -> Vec<(String, String)> {
+        self.0
+    }
+
     /// Returns true for the query of a Google V4 signed URL.
     pub(crate) fn is_signed_by_google(&self) -> bool {
         self.has("X-Goog-Algorithm") || self.has("X-Goog-Signature")

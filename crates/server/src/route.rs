@@ -1,7 +1,9 @@
 //! Determines a request's dialect, verb and object.
 //!
-//! Both dialects are served on one address. The rule:
+//! All dialects are served on one address. The rule:
 //!
+//! 0. A path below the Azure account's name (`/devstoreaccount1`) is Azure's, unless the headers show that the request is
+//!    Google's or Amazon's. So is a request with `x-ms-version`, a Shared Key signature or a SAS token.
 //! 1. `/storage/v1`, `/upload/storage/v1`, `/download/storage/v1`, `/resumable/upload/storage/v1` and `/batch` are the
 //!    GCS JSON API. So is `/b`, which Node's client uses with an emulator, unless the headers show that the request is
 //!    S3's.
@@ -16,6 +18,7 @@
 use http::request::Parts;
 use http::{HeaderMap, Method};
 
+use crate::azure;
 use crate::query::{Query, decode};
 use crate::verb::Verb;
 
@@ -36,6 +39,7 @@ pub(crate) enum Api {
     Json(JsonResource),
     Xml,
     S3,
+    Azure,
 }
 
 /// The resource of a JSON API path. Bucket and object are in the [`RequestRoute`].
@@ -101,8 +105,12 @@ pub(crate) enum FolderCall {
 }
 
 impl RequestRoute {
-    /// Parses the head of a request.
-    pub(crate) fn of(head: &Parts, query: &Query) -> RequestRoute {
+    /// Parses the head of a request. `account` is the name of the Azure account.
+    pub(crate) fn of(head: &Parts, query: &Query, account: &str) -> RequestRoute {
+        if let Some(azure::Target { container, blob, .. }) = azure::Target::of(head, query, account) {
+            let verb = azure::Operation::of(&head.method, query, &head.headers, &container, &blob).verb();
+            return RequestRoute { call: Api::Azure, verb, bucket: container, key: blob };
+        }
         let path = head.uri.path();
         let host = host(&head.headers, head.uri.host());
         if let Some(bucket) = host.as_deref().and_then(bucket_of_host)
@@ -414,7 +422,7 @@ mod tests {
         }
         let head = request.body(()).unwrap().into_parts().0;
         let query = Query::parse(head.uri.query());
-        (RequestRoute::of(&head, &query), query)
+        (RequestRoute::of(&head, &query, "devstoreaccount1"), query)
     }
 
     fn json(method: &str, uri: &str) -> (JsonResource, Verb, String) {

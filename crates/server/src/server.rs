@@ -21,7 +21,7 @@ use crate::link;
 use crate::link::pump::Link;
 use crate::objects::{Objects, StoreError};
 use crate::service::ServerState;
-use crate::{Error, connection, gcs, s3, tls};
+use crate::{Error, azure, connection, gcs, s3, tls};
 
 /// The maximum number of connections that wait to be accepted. It is large, because the client of any further
 /// connection would lose a second until it sends its SYN again.
@@ -71,13 +71,15 @@ impl Server {
             .block_on(async { listen(config.listen, config.bandwidth.is_some()) })
             .map_err(|error| Error::io(format!("listening on {}", config.listen), error))?;
         let addr = listener.local_addr().map_err(|error| Error::io("asking for the address", error))?;
-        let scheme = if ready.is_some() { "https" } else { "http" };
+        let ready_tls = ready.is_some();
+        let scheme = if ready_tls { "https" } else { "http" };
         let url = format!("{scheme}://{}", reachable(addr));
         let (acceptor, ca_pem) = ready.map_or((None, None), |ready| (Some(ready.acceptor), ready.ca_pem));
         let tally = Arc::new(LiveCounters::default());
         let draws = Arc::new(FaultInjector::new(config.faults, config.seed, &tally));
         let denied_buckets = Arc::new(config.denied_buckets);
         let shared = Arc::new(ServerState {
+            azure: azure::AzureState::new(&objects, config.azure, &denied_buckets, &draws, ready_tls),
             s3: s3::S3State::new(&objects, config.s3, &config.habits, config.accept_unenforced, &draws),
             gcs: gcs::GcsState {
                 objects,

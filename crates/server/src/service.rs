@@ -13,6 +13,7 @@ use s3s::StdError;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
+use crate::azure;
 use crate::body::{DocumentBytes, IncomingDocument, RequestBody, ResponseBody, RunningRequest};
 use crate::counters::LiveCounters;
 use crate::cross_origin;
@@ -41,6 +42,7 @@ const DRAIN_BYTES_MAX: u64 = 1 << 20;
 pub(crate) struct ServerState {
     pub(crate) gcs: gcs::GcsState,
     pub(crate) s3: s3::S3State,
+    pub(crate) azure: azure::AzureState,
     pub(crate) habits: Habits,
     pub(crate) denied_buckets: Arc<BTreeSet<String>>,
     /// The content that a reset restores.
@@ -80,7 +82,7 @@ impl ConnectionState {
         let under_way = RunningRequest::begin(&shared.tally, &self.streams);
         let (mut head, body) = request.into_parts();
         let query = Query::parse(head.uri.query());
-        let route = RequestRoute::of(&head, &query);
+        let route = RequestRoute::of(&head, &query, shared.azure.account());
         let under_way = under_way.asking(route.verb);
         let mut effects = shared.draws.effects(route.verb, route.fault_key(&query));
         let is_head = head.method == http::Method::HEAD;
@@ -96,7 +98,7 @@ impl ConnectionState {
             // The usual case: no fault applies to the request.
             let body = RequestBody::incoming(body, None).counted(document.clone());
             if lacks_length {
-                let answer = Box::pin(refuse(body, &route, FaultStatus::LENGTH_REQUIRED)).await;
+                let answer = Box::pin(refuse(shared, body, &route, FaultStatus::LENGTH_REQUIRED)).await;
                 return Ok(answer.map(|body| body.with(None, under_way)));
             }
             // This future is boxed, because it is large. Otherwise hyper would move it several times before running it.
@@ -154,7 +156,7 @@ impl ConnectionState {
         let refusal = effects.status.take().or_else(|| effects.throttled.then(|| throttle(&route.call)));
         let refusal = refusal.or_else(|| lacks_length.then_some(FaultStatus::LENGTH_REQUIRED));
         let answer = match refusal {
-            Some(refusal) => Box::pin(refuse(body, &route, refusal)).await,
+            Some(refusal) => Box::pin(refuse(shared, body, &route, refusal)).await,
             None => Box::pin(dispatch(shared, Request::from_parts(head, body), query, route)).await,
         };
         let mut answer = shown(answer, is_head, is_last);
@@ -230,9 +232,12 @@ async fn dispatch(
         return answer;
     }
     if shared.denied_buckets.contains(&route.bucket) {
-        return refuse(request.into_body(), &route, FaultStatus::status(403)).await;
+        return refuse(shared, request.into_body(), &route, FaultStatus::status(403)).await;
     }
     let objects = shared.gcs.objects.clone();
+    if *request.method() == Method::OPTIONS && route.call == Api::Azure {
+        return azure::preflight(&shared.azure, request.headers());
+    }
     if *request.method() == Method::OPTIONS {
         return cross_origin::preflight(&objects, &route, request.headers());
     }
@@ -240,7 +245,7 @@ async fn dispatch(
     let asking = cross_origin::CorsRequest::of(&head, &route);
     let mut answer = of_dialect(shared, Request::from_parts(head, body), query, route).await;
     if let Some(asking) = asking {
-        asking.tell(&objects, answer.headers_mut());
+        asking.tell(&objects, &shared.azure, answer.headers_mut());
     }
     answer
 }
@@ -255,6 +260,7 @@ fn about_the_server(shared: &ServerState, request: &Request<RequestBody>) -> Opt
         (&Method::POST, "/_laneway/reset") => {
             shared.gcs.sessions.clear();
             shared.gcs.managed_folders.clear();
+            shared.azure.clear();
             let initial = shared.initial.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let objects = &shared.gcs.objects;
             Some(match objects.clear().and_then(|()| initial.restore(objects)) {
@@ -281,15 +287,21 @@ async fn of_dialect(
         }
         Api::Xml => gcs::answer::plain(http::StatusCode::NOT_FOUND, "404 page not found\n"),
         Api::S3 => s3::answer(&shared.s3, request, &route.bucket, &route.key).await,
+        Api::Azure => azure::answer(&shared.azure, request, query).await,
     }
 }
 
 fn throttle(call: &Api) -> FaultStatus {
-    FaultStatus::status(if *call == Api::S3 { 503 } else { 429 })
+    FaultStatus::status(if matches!(call, Api::S3 | Api::Azure) { 503 } else { 429 })
 }
 
 /// Answers with a status in the dialect of the request.
-async fn refuse(mut body: RequestBody, route: &RequestRoute, refusal: FaultStatus) -> Response<ResponseBody> {
+async fn refuse(
+    shared: &ServerState,
+    mut body: RequestBody,
+    route: &RequestRoute,
+    refusal: FaultStatus,
+) -> Response<ResponseBody> {
     if body.expected().is_some_and(|expected| expected <= DRAIN_BYTES_MAX) {
         while let Some(Ok(_)) = body.next().await {}
     }
@@ -297,6 +309,7 @@ async fn refuse(mut body: RequestBody, route: &RequestRoute, refusal: FaultStatu
     let mut answer = match route.call {
         Api::Json(_) => gcs::answer::refused(refusal.status, reason),
         Api::Xml | Api::S3 => s3::refused(refusal.status, reason),
+        Api::Azure => azure::refused(&shared.azure, refusal.status, reason),
     };
     if refusal.in_200 {
         *answer.status_mut() = http::StatusCode::OK;

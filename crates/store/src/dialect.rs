@@ -77,6 +77,11 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
         true
     }
 
+    /// Returns true if a bucket's listings can start at a key ([`List::start_after`]) without reading the keys before it.
+    fn starts_at_keys(&self, _bucket: &str) -> bool {
+        true
+    }
+
     /// Returns false if answers have shown that the store doesn't support multipart uploads.
     fn supports_multipart(&self) -> bool {
         false

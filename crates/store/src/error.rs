@@ -417,11 +417,12 @@ impl Error {
         self.0.unreachable
     }
 
-    /// Returns true if the store says that the bucket itself is missing (`NoSuchBucket`, or a message of GCS). Any
+    /// Returns true if the store says that the bucket itself is missing (`NoSuchBucket`, `ContainerNotFound`, or a message of GCS). Any
     /// other 404 may concern only one key, even for a write. The emulator moto, for example, answers 404 to a key with
     /// a line break.
     pub fn is_missing_bucket(&self) -> bool {
-        let says_so = self.code() == Some("NoSuchBucket") || self.0.message.contains("bucket does not exist");
+        let says_so = matches!(self.code(), Some("NoSuchBucket" | "ContainerNotFound"))
+            || self.0.message.contains("bucket does not exist");
         self.is_not_found() && says_so
     }
 

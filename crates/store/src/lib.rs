@@ -1,7 +1,7 @@
-//! The protocols of GCS and S3: requests, answers, errors and credentials.
+//! The protocols of GCS, S3 and Azure Blob Storage: requests, answers, errors and credentials.
 //!
 //! [`Store`] is the caller's interface to a [`Dialect`]: `head get put delete delete_many list copy`, multipart uploads
-//! (`begin part list_parts complete abort`) and resumable sessions. GCS and S3 are dialects over HTTP, each a folder of
+//! (`begin part list_parts complete abort`) and resumable sessions. GCS, S3 and Azure are dialects over HTTP, each a folder of
 //! verbs. For each verb, one function without side effects makes a request from the arguments, and another makes the
 //! result from an answer. A few lines in between send the request over [`laneway_lanes::Lanes`]. Callers can supply
 //! their own dialect. Code that depends on the kind of store decides by [`Capabilities`].
@@ -13,6 +13,7 @@
 //! and it doesn't resume in the middle of a body.
 
 mod aws_files;
+mod azure;
 mod bucket;
 mod capabilities;
 mod checksum;
@@ -57,6 +58,7 @@ mod unless;
 mod upload;
 mod xml;
 
+pub use azure::bucket_at as azure_bucket;
 pub use bucket::{BucketSetting, NewBucket};
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,

@@ -19,6 +19,8 @@ pub enum Provider {
     Gcs,
     /// Amazon S3 and stores with its protocol.
     S3,
+    /// Azure Blob Storage. Its containers are Laneway's buckets.
+    Azure,
     /// A store with the caller's own [`Dialect`](crate::Dialect), named by the scheme of its URLs (see
     /// [`Provider::other`]).
     Other(ReservedScheme),
@@ -26,7 +28,7 @@ pub enum Provider {
 
 impl Provider {
     /// The clouds whose dialects come with this crate.
-    pub const CLOUDS: [Self; 2] = [Self::Gcs, Self::S3];
+    pub const CLOUDS: [Self; 3] = [Self::Gcs, Self::S3, Self::Azure];
 
     /// Reserves a scheme for a caller's dialect, so that URLs of that scheme are read as objects of such a store. A
     /// scheme stays reserved until the process ends.
@@ -61,11 +63,12 @@ impl Provider {
             .map(|known| Self::Other(ReservedScheme(known)))
     }
 
-    /// Returns the scheme of its URLs: `gs`, `s3`, or the reserved one.
+    /// Returns the scheme of its URLs: `gs`, `s3`, `az`, or the reserved one.
     pub fn scheme(self) -> &'static str {
         match self {
             Self::Gcs => "gs",
             Self::S3 => "s3",
+            Self::Azure => "az",
             Self::Other(ReservedScheme(scheme)) => scheme,
         }
     }
@@ -115,8 +118,8 @@ pub struct ObjectId {
     pub bucket: String,
     /// The key, at most 1024 bytes of UTF-8.
     pub key: String,
-    /// One of the versions that a bucket keeps of the key, by the store's id: a GCS generation in digits, or an S3
-    /// version id. `None` is the live object. A read with a version returns that version, and a delete removes that
+    /// One of the versions that a bucket keeps of the key, by the store's id. On GCS it is a generation in digits, and on
+    /// Azure a time. `None` is the live object. A read with a version returns that version, and a delete removes that
     /// version permanently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Box<str>>,
@@ -150,7 +153,7 @@ impl fmt::Display for ObjectId {
 pub enum Version {
     /// A GCS generation.
     Generation(u64),
-    /// An S3 entity tag, without quotes; a weak one keeps its `W/`.
+    /// An entity tag of S3 or Azure, without quotes; a weak one keeps its `W/`.
     ETag(String),
 }
 

@@ -79,6 +79,7 @@ fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
     let is_long = || value.to_str().is_ok_and(|value| plain(value).len() >= REPEATED);
     value.is_sensitive()
         && !value.as_bytes().starts_with(b"AWS4-HMAC")
+        && !value.as_bytes().starts_with(b"SharedKey ")
         && (name == AUTHORIZATION.as_str() || is_long())
 }
 

@@ -48,6 +48,11 @@ pub struct Settings {
     /// Base URL of the S3 dialect, in place of the variables (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and the
     /// profile (`services`, `endpoint_url`). If none of them is set, requests go to AWS.
     pub s3_endpoint: Option<String>,
+    /// Base URL of the Azure dialect: the Blob service of the storage account, with the account's name in the path if it is
+    /// an emulator's. It replaces the variables and `https://ACCOUNT.blob.core.windows.net`.
+    pub azure_endpoint: Option<String>,
+    /// The storage account of Azure URLs that name none, in place of the variables.
+    pub azure_account: Option<String>,
     /// The AWS profile to use. Laneway then uses the credentials of this profile and no others. Don't copy
     /// `AWS_PROFILE` into this field: Laneway reads the variable itself, and the variable only selects a profile within
     /// the default chain of sources.
@@ -245,6 +250,8 @@ impl std::fmt::Debug for Settings {
             .field("anonymous", &self.anonymous)
             .field("gcs_endpoint", &self.gcs_endpoint)
             .field("s3_endpoint", &self.s3_endpoint)
+            .field("azure_endpoint", &self.azure_endpoint)
+            .field("azure_account", &self.azure_account)
             .field("profile", &self.profile)
             .field("credential_provider", &self.credential_provider.as_ref().map(|provider| provider.name()))
             .field("region", &self.region)

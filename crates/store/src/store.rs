@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use laneway_lanes::{Lanes, Path, Spare};
 
+use crate::azure::Azure;
 use crate::gcs::Gcs;
 use crate::listing::LimitsByBucket;
 use crate::listing::totals::ListingTally;
@@ -41,6 +42,7 @@ pub fn capabilities_of(provider: Provider) -> Option<&'static Capabilities> {
     match provider {
         Provider::Gcs => Some(&crate::gcs::CAPABILITIES),
         Provider::S3 => Some(&crate::s3::CAPABILITIES),
+        Provider::Azure => Some(&crate::azure::CAPABILITIES),
         Provider::Other(_) => None,
     }
 }
@@ -54,6 +56,7 @@ impl Store {
         let dialect: Arc<dyn Dialect> = match provider {
             Provider::Gcs => Gcs::new(settings, lanes.clone())?,
             Provider::S3 => S3::new(settings, lanes.clone())?,
+            Provider::Azure => Azure::new(settings, lanes.clone())?,
             Provider::Other(_) => {
                 let message = format!("no dialect is registered for {}://", provider.scheme());
                 return Err(Error::new(ErrorKind::Invalid, Operation::Open, message));
@@ -84,7 +87,7 @@ impl Store {
         self.dialect.capabilities()
     }
 
-    /// Returns the scheme of its URLs: `gs`, `s3`, or that of the caller's dialect.
+    /// Returns the scheme of its URLs: `gs`, `s3`, `az`, or that of the caller's dialect.
     pub fn scheme(&self) -> &'static str {
         self.provider().scheme()
     }

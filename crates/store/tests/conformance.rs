@@ -36,7 +36,7 @@ mod writing;
 
 use capabilities::Capability::{
     CacheControl, ChecksumOnGet, ChecksumOnRange, Checksums, ConditionalComplete, ConditionalCopy,
-    ConditionalDelete, ConditionalPut, ConditionalResumable, ContentLanguage, DeleteTellsMissing,
+    ConditionalDelete, ConditionalPut, ConditionalResumable, ContentLanguage, Crc32c, DeleteTellsMissing,
     DotSegments, DoubleSlashKeys, GcsSessions, LongComponents, MultipartUpload, NoMultipartUpload,
     NoSuchUpload, OrderedOffsets, PartCopy, ResumableStatus, SessionCancel, SourceConditions, StoresGzip,
     UploadsByPrefix, WrongChecksum,
@@ -51,7 +51,7 @@ macro_rules! with_behaviours {
     ($then:ident $places:tt) => {
         $then! { $places [
             writing::a_put_object_comes_back_byte_for_byte [];
-            writing::a_put_reports_size_version_and_checksum [Checksums];
+            writing::a_put_reports_size_version_and_checksum [Checksums Crc32c];
             writing::what_describes_an_object_is_kept [];
             writing::cache_control_is_kept [CacheControl];
             writing::content_language_is_kept [ContentLanguage];
@@ -61,7 +61,7 @@ macro_rules! with_behaviours {
             writing::matches_lets_only_the_known_version_be_replaced [ConditionalPut];
             writing::two_hundred_small_objects_at_once [];
             reading::head_says_what_put_said [Checksums];
-            reading::a_whole_get_brings_metadata_and_checksum [ChecksumOnGet];
+            reading::a_whole_get_brings_metadata_and_checksum [ChecksumOnGet Crc32c];
             reading::a_range_brings_its_bytes_and_the_size_of_the_whole [];
             reading::a_range_beyond_the_end_is_cut_there [];
             reading::a_range_that_starts_at_the_end_is_invalid [];
@@ -70,7 +70,7 @@ macro_rules! with_behaviours {
             reading::the_end_of_an_empty_object_is_its_emptiness [];
             reading::the_end_of_a_replaced_version_is_a_failed_precondition [];
             reading::only_what_the_reader_does_not_have_is_sent [];
-            reading::gcs_tells_the_whole_checksum_with_a_range [ChecksumOnRange];
+            reading::gcs_tells_the_whole_checksum_with_a_range [ChecksumOnRange Crc32c];
             reading::a_sink_sees_the_head_and_then_the_bytes [];
             reading::a_sink_may_stop_the_body [];
             reading::a_sinks_error_comes_back_as_it_was [];
@@ -78,7 +78,7 @@ macro_rules! with_behaviours {
             reading::a_replaced_version_is_a_failed_precondition [];
             reading::what_is_missing_is_not_found [];
             reading::a_large_object_is_read_in_ranges_at_once [];
-            reading::an_object_stored_as_gzip_comes_back_as_stored [StoresGzip ChecksumOnGet];
+            reading::an_object_stored_as_gzip_comes_back_as_stored [StoresGzip ChecksumOnGet Crc32c];
             reading::the_connection_speaks_what_was_negotiated [];
             keys::ordinary_awkward_keys_are_kept_exactly [];
             keys::double_slashes_are_kept_exactly [DoubleSlashKeys];
@@ -96,7 +96,7 @@ macro_rules! with_behaviours {
             deleting::deleting_what_is_missing_says_so [DeleteTellsMissing];
             deleting::a_delete_bound_to_a_version_spares_its_successor [ConditionalDelete];
             deleting::many_are_deleted_in_the_order_they_were_named [];
-            copying::a_copy_keeps_bytes_and_description [Checksums];
+            copying::a_copy_keeps_bytes_and_description [Checksums Crc32c];
             copying::a_copy_may_be_described_anew [];
             copying::a_copy_of_what_is_missing_is_not_found [];
             copying::a_copy_is_bound_to_its_sources_version [SourceConditions];
@@ -140,7 +140,7 @@ macro_rules! place_tests {
     };
 }
 
-use laneway_store::Provider::{Gcs, S3};
+use laneway_store::Provider::{Azure, Gcs, S3};
 use laneway_testkit::Wire;
 use world::Place;
 
@@ -151,6 +151,8 @@ places! {
     s3_plain = Place::Embedded(S3, Wire::Plain);
     s3_tls_h1 = Place::Embedded(S3, Wire::TlsH1);
     s3_tls_h2 = Place::Embedded(S3, Wire::TlsH2);
+    azure_plain = Place::Embedded(Azure, Wire::Plain);
+    azure_tls_h1 = Place::Embedded(Azure, Wire::TlsH1);
     like_gcs = Place::Like("gcs", Gcs, Wire::TlsH1);
     like_s3 = Place::Like("s3", S3, Wire::TlsH1);
     like_r2 = Place::Like("r2", S3, Wire::TlsH2);
@@ -160,4 +162,5 @@ places! {
     memory = Place::Memory;
     external_gcs #[ignore = "needs LANEWAY_CONFORMANCE_GCS"] = Place::External(Gcs);
     external_s3 #[ignore = "needs LANEWAY_CONFORMANCE_S3"] = Place::External(S3);
+    external_azure #[ignore = "needs LANEWAY_CONFORMANCE_AZURE"] = Place::External(Azure);
 }

@@ -8,8 +8,8 @@ use laneway::dialect::VersionNames;
 use laneway::{Client, Error, Event, Item, Job, Outcome, Summary};
 use tokio::sync::Mutex;
 
-use crate::attributes::put_options;
 use crate::call::Work;
+use crate::described::put_options;
 use crate::failure::Failure;
 use crate::handles::RunningJob;
 use crate::handles::{self, HandleTarget};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use laneway::{Bucket, Listed};
 
-use crate::attributes::{put_options, version};
 use crate::call::Work;
+use crate::described::{put_options, version};
 use crate::failure::Failure;
 use crate::handles::{Exclusive, HandleTarget, OpenListing};
 use crate::packed::{Packed, Unpacked};

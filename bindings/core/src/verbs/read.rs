@@ -9,8 +9,8 @@ use laneway::{Bucket, Download, FilledRange, ObjectId, ObjectMeta};
 use tokio::sync::Mutex;
 
 use super::body;
-use crate::attributes::version;
 use crate::call::{PendingAnswer, Work};
+use crate::described::version;
 use crate::failure::Failure;
 use crate::handles::{Exclusive, HandleTarget, OpenObject};
 use crate::lent::{LentMemory, Memory};

@@ -9,8 +9,8 @@ use futures_util::FutureExt as _;
 use laneway::{Bucket, Multipart, UploadedPart, Writer};
 use tokio::io::AsyncWrite as _;
 
-use crate::attributes::put_options;
 use crate::call::Work;
+use crate::described::put_options;
 use crate::failure::Failure;
 use crate::handles::{Exclusive, HandleTarget, WriterState};
 use crate::lent::Memory;

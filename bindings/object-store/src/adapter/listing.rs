@@ -1,14 +1,16 @@
-//! Converts the library's listings to object_store's, whose names are locations.
+//! Converts the library's listings to object_store's, whose names are locations. Also lists page by page.
 
 use std::time::SystemTime;
 
+use async_trait::async_trait;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _, future};
 use laneway::{List, ListDir, Listed};
 
-use super::names::e_tag;
-use super::nothing_listed;
+use super::convert::{e_tag, not_supported};
+use super::object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
 use super::object_store::path::Path;
 use super::object_store::{Error, ListResult, ObjectMeta, Result};
+use super::{LanewayStore, nothing_listed};
 
 /// Returns the prefix of the keys below a location. It is empty if no location is given.
 pub(super) fn below(prefix: Option<&Path>) -> String {
@@ -38,7 +40,7 @@ pub(super) fn entry(meta: &laneway::ObjectMeta) -> Option<Result<ObjectMeta>> {
 
 /// Converts the error of a listing. A listing belongs to no single location, so the path is empty.
 pub(super) fn listing_error(error: laneway::Error) -> Error {
-    super::errors::error(&Path::default(), error)
+    super::convert::error(&Path::default(), error)
 }
 
 pub(super) fn objects(list: List) -> impl Stream<Item = Result<ObjectMeta>> + Send + 'static {
@@ -61,4 +63,67 @@ pub(super) async fn directory(mut list: ListDir) -> Result<ListResult> {
         }
     }
     Ok(found)
+}
+
+/// The default number of entries on a page, which is also that of GCS and S3.
+const PAGE: usize = 1000;
+
+#[async_trait]
+impl PaginatedListStore for LanewayStore {
+    /// A page's token is the last name on the page, so it never expires.
+    async fn list_paginated(
+        &self,
+        prefix: Option<&str>,
+        opts: PaginatedListOptions,
+    ) -> Result<PaginatedListResult> {
+        let PaginatedListOptions { offset, delimiter, max_keys, page_token, .. } = opts;
+        let prefix = prefix.unwrap_or_default();
+        let after = page_token.into_iter().chain(offset).max();
+        let (mut result, mut last, mut count) = (nothing_listed(), None, 0);
+        let max = max_keys.unwrap_or(PAGE);
+        match delimiter.as_deref() {
+            None => {
+                let mut list = self.bucket().list(prefix);
+                if let Some(after) = &after {
+                    list = list.start_after(after);
+                }
+                while count < max
+                    && let Some(meta) = list.try_next().await.map_err(listing_error)?
+                {
+                    count += 1;
+                    result.objects.extend(entry(&meta).transpose()?);
+                    last = Some(meta.id.key);
+                }
+            }
+            Some("/") => {
+                let mut list = self.bucket().list_dir(prefix);
+                if let Some(after) = &after {
+                    list = list.start_after(after);
+                }
+                while count < max
+                    && let Some(listed) = list.try_next().await.map_err(listing_error)?
+                {
+                    count += 1;
+                    let name = match listed {
+                        Listed::Object(meta) => {
+                            result.objects.extend(entry(&meta).transpose()?);
+                            meta.id.key
+                        }
+                        Listed::Prefix(prefix) => {
+                            result.common_prefixes.push(Path::parse(&prefix)?);
+                            prefix
+                        }
+                        _ => continue,
+                    };
+                    last = last.max(Some(name));
+                }
+            }
+            Some(other) => {
+                return Err(not_supported(format!(
+                    "Laneway can't list by the delimiter {other:?}, only by \"/\""
+                )));
+            }
+        }
+        Ok(PaginatedListResult { result, page_token: last.filter(|_| count == max) })
+    }
 }

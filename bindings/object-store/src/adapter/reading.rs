@@ -6,11 +6,9 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use laneway::dialect::VersionNames;
 use laneway::{Bucket, Download, Get, Version};
 
-use super::attributes::attributes;
-use super::errors::{error, not_supported};
+use super::convert::{attributes, error, is_one_of, not_supported, version};
 use super::get_result;
 use super::listing::described;
-use super::names::{is_one_of, version};
 use super::object_store::path::Path;
 use super::object_store::{Attributes, Error, GetOptions, GetRange, GetResult, GetResultPayload, Result};
 

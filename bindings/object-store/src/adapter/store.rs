@@ -1,33 +1,29 @@
 //! Implements `ObjectStore`. Each method calls the library.
 
-mod attributes;
-mod delete;
-mod errors;
+mod convert;
 mod listing;
 pub(super) mod multipart;
-mod names;
-mod paging;
 mod reading;
-mod upload;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use convert::{condition, e_tag, error, put_options, update_error};
 use futures_util::StreamExt as _;
-use futures_util::stream::BoxStream;
-use laneway::Bucket;
-
-use super::{get_result, nothing_listed, object_store, put_result};
-use attributes::put_options;
-use errors::{error, update_error};
-use names::{condition, e_tag};
+use futures_util::stream::{self, BoxStream};
+use laneway::{Bucket, DeleteMany};
 use object_store::path::Path;
 use object_store::{
-    CopyMode, CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, RenameTargetMode, Result,
+    CopyMode, CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions,
+    RenameTargetMode, Result,
 };
+
+use super::{get_result, nothing_listed, object_store, put_result};
 
 /// Implements [`ObjectStore`] for a bucket, or for the keys of a bucket below a prefix. Clones are cheap, and share the
 /// client and its connections.
@@ -86,7 +82,7 @@ impl ObjectStore for LanewayStore {
             attributes,
             &tags,
         )?);
-        Ok(Box::new(upload::Upload::new(location.clone(), writer)))
+        Ok(Box::new(multipart::Upload::new(location.clone(), writer)))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
@@ -99,7 +95,7 @@ impl ObjectStore for LanewayStore {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        delete::many(&self.bucket, locations)
+        many(&self.bucket, locations)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -124,7 +120,7 @@ impl ObjectStore for LanewayStore {
             CopyMode::Overwrite => copy,
             CopyMode::Create => copy.if_absent(),
         };
-        copy.await.map(drop).map_err(|e| errors::copy_error(from, to, e))
+        copy.await.map(drop).map_err(|e| convert::copy_error(from, to, e))
     }
 
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
@@ -133,6 +129,71 @@ impl ObjectStore for LanewayStore {
             RenameTargetMode::Overwrite => rename,
             RenameTargetMode::Create => rename.if_absent(),
         };
-        rename.await.map(drop).map_err(|e| errors::copy_error(from, to, e))
+        rename.await.map(drop).map_err(|e| convert::copy_error(from, to, e))
+    }
+}
+
+/// The errors that the caller's stream of locations yielded, each with the number of locations before it.
+type LocationErrors = Arc<Mutex<VecDeque<(usize, Error)>>>;
+
+struct DeleteStream {
+    removed: DeleteMany,
+    interjected: LocationErrors,
+    given: usize,
+    /// The next outcome, which waits until an earlier error of the caller's stream has been returned.
+    held: Option<(String, std::result::Result<(), laneway::Error>)>,
+}
+
+/// Deletes the objects at these locations in full batches. The outcomes come in the order of the locations. If
+/// the caller's stream yields an error, the error comes at the same position.
+fn many(bucket: &Bucket, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+    let interjected = LocationErrors::default();
+    let aside = Arc::clone(&interjected);
+    let mut before = 0;
+    let keys = locations.filter_map(move |location| {
+        let key = match location {
+            Ok(location) => {
+                before += 1;
+                Some(location.to_string())
+            }
+            Err(error) => {
+                aside.lock().unwrap_or_else(PoisonError::into_inner).push_back((before, error));
+                None
+            }
+        };
+        futures_util::future::ready(key)
+    });
+    let removing = DeleteStream { removed: bucket.delete_many(keys), interjected, given: 0, held: None };
+    stream::unfold(removing, |mut removing| async move {
+        let outcome = removing.next().await?;
+        Some((outcome, removing))
+    })
+    .boxed()
+}
+
+impl DeleteStream {
+    async fn next(&mut self) -> Option<Result<Path>> {
+        if self.held.is_none() {
+            self.held = self.removed.next().await;
+        }
+        let due = self.held.as_ref().map_or(usize::MAX, |_| self.given);
+        if let Some(error) = self.interjected(due) {
+            return Some(Err(error));
+        }
+        let (key, outcome) = self.held.take()?;
+        self.given += 1;
+        // Each key came from a `Path`, so parsing it can't fail.
+        let location = Path::parse(key).map_err(Error::from);
+        Some(location.and_then(|location| match outcome {
+            Ok(()) => Ok(location),
+            Err(failure) => Err(error(&location, failure)),
+        }))
+    }
+
+    /// Takes an error that the caller's stream yielded before the location at index `number`.
+    fn interjected(&self, number: usize) -> Option<Error> {
+        let mut interjected = self.interjected.lock().unwrap_or_else(PoisonError::into_inner);
+        interjected.front().filter(|(before, _)| *before <= number)?;
+        interjected.pop_front().map(|(_, error)| error)
     }
 }

@@ -8,7 +8,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't be set up has failed")]
 #![allow(clippy::duplicate_mod, reason = "one text for both versions")]
 
-mod expectations;
 mod matrix;
 mod rig;
 #[cfg(feature = "object_store_0_13")]

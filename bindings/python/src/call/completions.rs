@@ -10,7 +10,7 @@ use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use laneway::{Client, Spawned};
-use laneway_bindings_core::queue::Queue;
+use laneway_bindings_core::events::Queue;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -15,9 +15,8 @@ use super::FetchedRanges;
 use crate::buffer::WritableBuffer;
 use crate::bytes::Bytes;
 use crate::call::LibraryCall;
-use crate::turns;
 use crate::value::NumberArgument;
-use crate::{error, meta};
+use crate::{call, error, meta};
 
 /// The number of bytes that are read and searched at a time to find the end of a line.
 const LINE: usize = 8 << 10;
@@ -138,7 +137,7 @@ impl Readable {
         give: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<LibraryCall> {
         self.check_open()?;
-        let (line, position) = (turns::line(&self.reader, py)?, Arc::clone(&self.position));
+        let (line, position) = (call::turn(&self.reader, py)?, Arc::clone(&self.position));
         let done = async move {
             let Some(mut reader) = line.turn().await else { return Ok(None) };
             let start = position.load(Ordering::Relaxed);
@@ -178,7 +177,7 @@ impl Readable {
         is_rest: bool,
     ) -> PyResult<impl Future<Output = Result<::bytes::Bytes, Error>> + Send + use<>> {
         self.check_range(&range)?;
-        let line = turns::line(&self.reader, py)?;
+        let line = call::turn(&self.reader, py)?;
         let beside = self.beside(py).read_range(range.clone());
         Ok(async move {
             if range.is_empty() {
@@ -198,7 +197,7 @@ impl Readable {
     fn readinto(&self, buffer: &Bound<'_, PyAny>) -> PyResult<LibraryCall> {
         self.check_open()?;
         let (py, mut into) = (buffer.py(), WritableBuffer::new(buffer)?);
-        let line = turns::line(&self.reader, py)?;
+        let line = call::turn(&self.reader, py)?;
         let taken = self.take(py, into.slice().len() as u64);
         let range = taken.bytes.clone();
         self.check_range(&range)?;

@@ -11,10 +11,9 @@ use pyo3::types::PyTuple;
 
 use crate::buffer::lent;
 use crate::call::LibraryCall;
-use crate::error;
 use crate::kept::DroppableObject;
 use crate::meta::written;
-use crate::turns;
+use crate::{call, error};
 
 /// The part that `WritableFile` and `AsyncWritableFile` share.
 pub(crate) struct Writable {
@@ -45,7 +44,7 @@ impl Writable {
         let Some(bytes) = lent(buffer)? else {
             return Err(PyTypeError::new_err("a bytes-like object is required"));
         };
-        let (line, len) = (turns::line(&self.writer, buffer.py())?, bytes.len());
+        let (line, len) = (call::turn(&self.writer, buffer.py())?, bytes.len());
         self.position.fetch_add(len as u64, Ordering::Relaxed);
         let put_in = async move {
             if let Some(mut turn) = line.turn().await
@@ -61,7 +60,7 @@ impl Writable {
     /// Completes the object. If the file is closed already, does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<LibraryCall> {
         self.is_closed.store(true, Ordering::Relaxed);
-        let line = turns::line(&self.writer, py)?;
+        let line = call::turn(&self.writer, py)?;
         let finished = async move {
             let writer = line.turn().await.and_then(|mut turn| turn.take());
             match writer {
@@ -78,7 +77,7 @@ impl Writable {
     /// Aborts the upload.
     fn abort(&self, py: Python<'_>) -> PyResult<LibraryCall> {
         self.is_closed.store(true, Ordering::Relaxed);
-        let line = turns::line(&self.writer, py)?;
+        let line = call::turn(&self.writer, py)?;
         let given_up = async move {
             let writer = line.turn().await.and_then(|mut turn| turn.take());
             if let Some(writer) = writer {

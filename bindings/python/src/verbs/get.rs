@@ -10,15 +10,14 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration, PyTypeError, PyVal
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::get_range::between;
-use crate::attributes::version;
+use super::get_ranges::between;
 use crate::buffer::WritableBuffer;
 use crate::bytes::Bytes;
 use crate::call::LibraryCall;
+use crate::meta::{self, version};
 use crate::store::ObjectStore;
-use crate::turns;
 use crate::value::{KeyArgument, NumberArgument};
-use crate::{error, meta};
+use crate::{call, error};
 
 /// The default size of `stream`'s chunks.
 const CHUNK: u64 = 10 << 20;
@@ -312,7 +311,7 @@ impl BytesStream {
         py: Python<'_>,
         give: impl FnOnce(Python<'_>, ::bytes::Bytes) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<LibraryCall> {
-        let (line, least) = (turns::line(&self.download, py)?, self.min_chunk_size);
+        let (line, least) = (call::turn(&self.download, py)?, self.min_chunk_size);
         let next = async move {
             let mut download = line.turn().await;
             let (mut len, mut chunks) = (0, Vec::new());

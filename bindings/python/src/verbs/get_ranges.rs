@@ -1,11 +1,12 @@
-//! Reads several ranges of an object.
+//! Reads one or several ranges of an object.
 
 use std::ops::Range;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::get_range::between;
+use super::get::{read_into, too_small};
+use crate::buffer::WritableBuffer;
 use crate::bytes::Bytes;
 use crate::call::LibraryCall;
 use crate::store::ObjectStore;
@@ -78,4 +79,88 @@ fn ranges(
         false => between(start, None, Some(other)),
     })
     .collect()
+}
+
+#[pymethods]
+impl ObjectStore {
+    /// Reads the bytes from `start` up to `end`, or `length` bytes from `start`. With `into`, the bytes are read into
+    /// that buffer, and the result is their number. If neither `end` nor `length` is given, the buffer is filled.
+    /// Nothing else may write to the buffer meanwhile.
+    #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
+    fn get_range(
+        &self,
+        py: Python<'_>,
+        path: KeyArgument,
+        start: NumberArgument,
+        end: Option<NumberArgument>,
+        length: Option<NumberArgument>,
+        into: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        get_range(self, &path, start.0, (offset(end), offset(length)), into)?.wait(py)
+    }
+
+    /// The awaitable form of `get_range`.
+    #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
+    fn get_range_async<'py>(
+        &self,
+        py: Python<'py>,
+        path: KeyArgument,
+        start: NumberArgument,
+        end: Option<NumberArgument>,
+        length: Option<NumberArgument>,
+        into: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        get_range(self, &path, start.0, (offset(end), offset(length)), into)?.awaited(py)
+    }
+}
+
+fn offset(count: Option<NumberArgument>) -> Option<u64> {
+    count.map(|count| count.0)
+}
+
+fn get_range(
+    store: &ObjectStore,
+    path: &str,
+    start: u64,
+    (end, length): (Option<u64>, Option<u64>),
+    into: Option<&Bound<'_, PyAny>>,
+) -> PyResult<LibraryCall> {
+    let Some(buffer) = into else { return Ok(whole(store, path, between(start, end, length)?)) };
+    let mut into = WritableBuffer::new(buffer)?;
+    let room = into.slice().len();
+    let range = match (end, length) {
+        (None, None) => between(start, None, Some(room as u64))?,
+        _ => between(start, end, length)?,
+    };
+    match range.end.saturating_sub(range.start) {
+        // For an empty range, send no request.
+        0 => Ok(LibraryCall::new(store.bucket.client(), async { Ok(()) }, |py, ()| {
+            Ok(0_usize.into_pyobject(py)?.into_any().unbind())
+        })),
+        wanted if wanted > room as u64 => Err(too_small(wanted, room)),
+        _ => Ok(read_into(store, store.bucket.get(path).range(range), into)),
+    }
+}
+
+fn whole(store: &ObjectStore, path: &str, range: Range<u64>) -> LibraryCall {
+    let call = store.bucket.get_ranges(path, [range]).into_future();
+    LibraryCall::new(store.bucket.client(), call, |py, ranges| {
+        let bytes = ranges.into_iter().next().unwrap_or_default();
+        Ok(Bytes(bytes).into_pyobject(py)?.into_any().unbind())
+    })
+}
+
+/// Returns the range from `start` to `end`, or of `length` bytes.
+///
+/// # Errors
+/// Fails unless exactly one of `end` and `length` is given, or if the range overflows.
+pub(super) fn between(start: u64, end: Option<u64>, length: Option<u64>) -> PyResult<Range<u64>> {
+    match (end, length) {
+        (Some(end), None) => Ok(start..end),
+        (None, Some(length)) => match start.checked_add(length) {
+            Some(end) => Ok(start..end),
+            None => Err(PyValueError::new_err("the range is too long")),
+        },
+        _ => Err(PyTypeError::new_err("give either an end or a length")),
+    }
 }

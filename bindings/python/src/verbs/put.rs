@@ -7,10 +7,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::attributes::options;
 use crate::buffer::lent;
 use crate::call::LibraryCall;
-use crate::meta::written;
+use crate::meta::{options, written};
 use crate::store::ObjectStore;
 use crate::value::{KeyArgument, NumberArgument};
 

@@ -33,7 +33,8 @@ Versions. In a bucket that keeps versions, gs://BUCKET/KEY#GENERATION and s3://B
 
 Characters. Write keys as they are, without percent-encoding. Quote URLs with *, ?, [, # or spaces in a shell.
 
-Other servers. --s3-endpoint sets the server for s3:// URLs, and --gcs-endpoint the server for gs:// URLs:
+Other servers. --s3-endpoint sets the server for s3:// URLs, and --gcs-endpoint the server for gs:// URLs.
+--azure-endpoint sets the server for az:// URLs:
 
   laneway --s3-endpoint http://localhost:9000 ls s3://";
 
@@ -60,6 +61,17 @@ Amazon S3 (s3://). Laneway uses the first of these that is set up:
 
   A profile can hold keys, a role, a web identity, an SSO session, a login of `aws login` or a credential_process.
   The region comes from --region, AWS_REGION or the profile.
+
+Azure Blob Storage (az://). Laneway uses the first of these that is set up:
+
+  1. AZURE_STORAGE_CONNECTION_STRING. UseDevelopmentStorage=true means Azurite.
+  2. AZURE_STORAGE_KEY, the key of the account.
+  3. AZURE_STORAGE_SAS_TOKEN.
+  4. AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE, with AZURE_TENANT_ID and AZURE_CLIENT_ID.
+  5. The managed identity of the machine, on Azure.
+  6. The login of the Azure CLI. Set it up with: az login
+
+  AZURE_STORAGE_ACCOUNT names the account, unless the URL does: az://CONTAINER@ACCOUNT.blob.core.windows.net/KEY.
 
 Other servers. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to the server's keys, and give --s3-endpoint.
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::verbs::bench::{options, run};
+use crate::verbs::bench::{self, options};
 
 /// Compare Laneway with other methods, without an account or a network
 ///
@@ -136,7 +136,7 @@ impl Demo {
         if !self.no_report {
             options::write(context, &self.report, &page, &heading)?;
         }
-        Ok(run::exit(is_fine))
+        Ok(bench::exit(is_fine))
     }
 
     fn repeats(&self) -> Repeats {
@@ -231,8 +231,8 @@ fn measured<T>(
     context: &Context,
     make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
 ) -> anyhow::Result<Result<T, Exit>> {
-    let workers = run::workers()?;
-    run::measure(context, |stop, tell| {
+    let workers = bench::workers()?;
+    bench::measure(context, |stop, tell| {
         make(&workers, stop, &mut |event| {
             if matches!(event, Event::Left(_)) {
                 tell(event);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use laneway_server::{Config, FaultRule, Faults, Habits, S3Config, Server, Storage, Tls};
+use laneway_server::{AzureConfig, Config, FaultRule, Faults, Habits, S3Config, Server, Storage, Tls};
 use tempfile::TempDir;
 
 use crate::context::{Context, say};
@@ -17,7 +17,7 @@ use crate::job::Interrupt;
 
 /// Run a small object store for demos and tests
 ///
-/// The store speaks Google Cloud Storage's JSON and XML APIs and Amazon S3's API, over the same objects. The server can imitate a distant
+/// The store speaks Google Cloud Storage's JSON and XML APIs, Amazon S3's API and Azure Blob Storage's API, over the same objects. The server can imitate a distant
 /// or failing store. Don't keep important data in this store: anyone who can reach the store can read and write all objects. The store therefore
 /// listens on the loopback interface unless --listen says otherwise.
 #[derive(Args, Debug)]
@@ -181,6 +181,21 @@ pub(crate) struct Serve {
     /// Example: laneway serve --access-key me --secret-key mine
     #[arg(hide_short_help = true, long, value_name = "SECRET", help_heading = "S3")]
     secret_key: Option<String>,
+
+    /// Name the Azure storage account [default: devstoreaccount1]
+    ///
+    /// The path of an Azure request begins with this name, as at Microsoft's emulators.
+    ///
+    /// Example: laneway serve --azure-account me --azure-key bWluZQ==
+    #[arg(hide_short_help = true, long, value_name = "NAME", help_heading = "Azure")]
+    azure_account: Option<String>,
+    /// Check Azure signatures and SAS tokens made with this key, in base64 [default: the key of Microsoft's emulators]
+    ///
+    /// Azure requests need a signature, a SAS token or a bearer token, as at the service. A bearer token may have any value.
+    ///
+    /// Example: laneway serve --azure-account me --azure-key bWluZQ==
+    #[arg(hide_short_help = true, long, value_name = "KEY", help_heading = "Azure")]
+    azure_key: Option<String>,
 }
 
 /// The address of the server, and the CA of its certificate.
@@ -263,7 +278,7 @@ impl Serve {
     }
 
     fn config(&self) -> Config {
-        let defaults = S3Config::default();
+        let (defaults, azure) = (S3Config::default(), AzureConfig::default());
         Config {
             listen: self.listen,
             storage: self.root.clone().map_or(Storage::Memory, Storage::Disk),
@@ -289,6 +304,11 @@ impl Serve {
                 access_key: self.access_key.clone().unwrap_or(defaults.access_key.clone()),
                 secret_key: self.secret_key.clone().unwrap_or(defaults.secret_key.clone()),
                 ..defaults
+            },
+            azure: AzureConfig {
+                account: self.azure_account.clone().unwrap_or(azure.account.clone()),
+                key: self.azure_key.clone().unwrap_or(azure.key.clone()),
+                ..azure
             },
             ..Config::default()
         }

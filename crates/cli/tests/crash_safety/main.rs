@@ -6,6 +6,5 @@
 //! every call fail in every way (default: one way per call).
 
 mod failing_calls;
-mod power_cuts;
 mod scene;
 mod steps;

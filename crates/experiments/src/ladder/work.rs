@@ -1,15 +1,19 @@
-//! The input of every method: the files and their destination.
+//! The input of every method: the files and their destination. After a method's run, a client of its own checks the
+//! objects in the store.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Method, Request};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
+use crate::rival::{self, Http1, Protocol, Rival};
 use crate::site::Site;
 
 /// The files that one run uploads, and their destination.
@@ -80,4 +84,58 @@ impl Work {
         let content = self.files.read(name)?;
         Ok(self.site.multipart(&self.key(name), &content, None)?)
     }
+}
+
+/// A page of a listing.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[derive(Default)]
+struct Page {
+    items: Vec<Listed>,
+    next_page_token: String,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    name: String,
+    /// A number in quotes, as the JSON API writes 64-bit numbers.
+    size: String,
+}
+
+/// Compares the objects under the work's prefix with the expected names and sizes. Uses a client of its own.
+///
+/// # Errors
+/// Returns [`Failure::Wrong`] if they differ, or the error of the listing.
+pub(super) async fn check(work: &Work) -> Result<(), Failure> {
+    let mut wanted: HashSet<String> = work.files.names().iter().map(|name| work.key(name)).collect();
+    let mut wrong = 0;
+    let mut connection = Rival::new(&work.site, Protocol::H1).connect_h1().await?;
+    let mut token = String::new();
+    loop {
+        let page = list(&mut connection, work, &token).await?;
+        for object in page.items {
+            let right = object.size.parse() == Ok(work.files.size()) && wanted.remove(&object.name);
+            wrong += usize::from(!right);
+        }
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        token = page.next_page_token;
+    }
+    let count = work.files.names().len();
+    if wanted.is_empty() && wrong == 0 {
+        return Ok(());
+    }
+    Err(Failure::Wrong { right: count - wanted.len(), wanted: count, size: work.files.size(), wrong })
+}
+
+async fn list(connection: &mut Http1, work: &Work, token: &str) -> Result<Page, Failure> {
+    let encode = |text| utf8_percent_encode(text, NON_ALPHANUMERIC);
+    let mut target = format!("{}/o?prefix={}", work.site.bucket_target(), encode(&work.prefix));
+    if !token.is_empty() {
+        target += &format!("&pageToken={}", encode(token));
+    }
+    let request = work.site.request(Method::GET, &target, Bytes::new())?;
+    let answer = connection.send(request).await?.succeeded()?;
+    Ok(serde_json::from_slice(&answer.body).map_err(|e| rival::Error::Answer(Box::new(e)))?)
 }

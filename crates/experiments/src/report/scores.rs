@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::markup::{escaped, in_seconds};
+use super::{escaped, in_seconds};
 use crate::Row;
 use crate::turns::{Compared, Measure};
 use crate::verdict::{Comparison, Spread, Verdict, times};

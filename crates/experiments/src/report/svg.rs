@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::markup::escaped;
+use super::escaped;
 
 /// The width of a plot in pixels: on a screen, where it equals the width of the page's tables, and on a phone.
 const WIDE: i32 = 1088;

@@ -13,10 +13,8 @@ use laneway_store::{
 };
 
 use crate::engine::EngineBuilder;
-use crate::engine::environment;
-use crate::engine::environment::BadVariable;
-use crate::engine::settings::ClientSettings;
-use crate::plan::copies::CopySizes;
+use crate::engine::settings::{self, BadVariable, ClientSettings};
+use crate::plan::parts::CopySizes;
 use crate::{Client, Engine, Error};
 
 /// Configures a [`Client`]. The default settings are already the fastest.
@@ -67,6 +65,8 @@ impl ClientBuilder {
     /// | `GOOGLE_APPLICATION_CREDENTIALS`, `CLOUDSDK_CONFIG` | credentials of GCS |
     /// | `GOOGLE_CLOUD_PROJECT`, `CLOUDSDK_CORE_PROJECT`, `GCLOUD_PROJECT` | [`project`](Self::project) |
     /// | `STORAGE_EMULATOR_HOST` | [`gcs_endpoint`](Self::gcs_endpoint): a URL, or `host:port` for plain HTTP |
+    /// | `AZURE_STORAGE_CONNECTION_STRING`, `AZURE_STORAGE_ACCOUNT`, `AZURE_STORAGE_SERVICE_ENDPOINT` | [`azure_account`](Self::azure_account), [`azure_endpoint`](Self::azure_endpoint) |
+    /// | `AZURE_STORAGE_KEY`, `AZURE_STORAGE_SAS_TOKEN`, `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`, `AZURE_FEDERATED_TOKEN_FILE` and the other variables of azure-identity | credentials of Azure |
     /// | `HTTPS_PROXY`, `ALL_PROXY`, their lower-case forms and `http_proxy` | [`https_proxy`](Self::https_proxy), [`http_proxy`](Self::http_proxy) |
     /// | `NO_PROXY`, `no_proxy` | [`no_proxy`](Self::no_proxy) |
     /// | `LANEWAY_RETRY_FOR` | [`retry_for`](Self::retry_for): `90s`, `10m`, `0` |
@@ -90,7 +90,7 @@ impl ClientBuilder {
     }
 
     fn of(environment: Environment) -> Self {
-        let (settings, unreadable) = environment::settings(environment);
+        let (settings, unreadable) = settings::settings(environment);
         Self { settings, unreadable, ..Self::default() }
     }
 
@@ -128,6 +128,21 @@ impl ClientBuilder {
     #[must_use]
     pub fn s3_endpoint(mut self, url: impl Into<String>) -> Self {
         self.settings.store.s3_endpoint = Some(url.into());
+        self
+    }
+
+    /// Sets the URL of the Blob service of Azure's storage account, instead of the variables and
+    /// `https://ACCOUNT.blob.core.windows.net`. For an emulator, the path is the account's name.
+    #[must_use]
+    pub fn azure_endpoint(mut self, url: impl Into<String>) -> Self {
+        self.settings.store.azure_endpoint = Some(url.into());
+        self
+    }
+
+    /// Sets the storage account of Azure URLs that name none, instead of the variables.
+    #[must_use]
+    pub fn azure_account(mut self, name: impl Into<String>) -> Self {
+        self.settings.store.azure_account = Some(name.into());
         self
     }
 
@@ -245,7 +260,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.customer_key = key.into();
-        self.without(environment::CUSTOMER_KEY)
+        self.without(settings::CUSTOMER_KEY)
     }
 
     /// Sets the key (SSE-C) that decrypts the sources of copies, if it differs from the key that encrypts the
@@ -253,7 +268,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn source_customer_key(mut self, key: impl Into<Option<CustomerKey>>) -> Self {
         self.settings.store.encryption.source_customer_key = key.into();
-        self.without(environment::SOURCE_CUSTOMER_KEY)
+        self.without(settings::SOURCE_CUSTOMER_KEY)
     }
 
     /// Adds a header to each request to the store, before it is signed.
@@ -387,7 +402,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn retry_for(mut self, time: Duration) -> Self {
         self.settings.set_retry_for(time);
-        self.without(environment::RETRY_FOR)
+        self.without(settings::RETRY_FOR)
     }
 
     /// Ignores the unreadable value of a variable, because a method overrides the variable.

@@ -12,7 +12,7 @@ use laneway_store::{List, ObjectId, ObjectMeta, Provider, Store};
 use tokio::sync::mpsc;
 
 use crate::engine::fork::OfProcess;
-use crate::engine::state::ClientState;
+use crate::engine::settings::ClientState;
 use crate::inventory::{Inventory, InventoryScope};
 use crate::listing::{KeyOrder, OrderCheck, folder_prefix, pages, pages_in, versions_of};
 use crate::location::pattern::Pattern;

@@ -9,7 +9,7 @@ use laneway_store::{AccessGrant, ObjectMeta};
 use tokio::sync::mpsc;
 
 use crate::engine::fork::OfProcess;
-use crate::engine::state::ClientState;
+use crate::engine::settings::ClientState;
 use crate::{Error, Location};
 
 /// The number of objects whose metadata is requested concurrently.

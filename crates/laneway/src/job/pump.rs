@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use laneway_lanes::Reservation;
 use tokio::sync::mpsc;
 
-use crate::engine::descriptors;
+use crate::engine::runtime;
 use crate::job::running::JobState;
 
 /// The maximum number of concurrent large items. Each transfers several slices or parts at the same time, so
@@ -166,7 +166,7 @@ async fn pump(job: &JobState, mut units: mpsc::Receiver<Unit>) {
     let mut reserving: Option<BoxFuture<'_, (Reservation, BoxFuture<'static, ()>)>> = None;
     let mut is_open = true;
     let mut cancelled = std::pin::pin!(job.cancel.wait());
-    let large_max = descriptors::allowed(LARGE_MAX);
+    let large_max = runtime::descriptors_allowed(LARGE_MAX);
     loop {
         while large.len() < large_max
             && let Some(run) = large_waiting.pop_front()

@@ -9,10 +9,8 @@ use laneway_lanes::attempts::most;
 use laneway_store::{Checksums, List, ObjectMeta, Provider, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::engine::state::ClientState;
-use crate::job::remarks::Remarks;
-use crate::job::shared::CommonBuckets;
-use crate::job::{CancelFlag, Canceller, JobEnds};
+use crate::engine::settings::ClientState;
+use crate::job::{CancelFlag, Canceller, CommonBuckets, JobEnds, Remarks};
 use crate::manifest::{JobManifest, Manifest, ManifestRecord, ManifestSubject, Targets};
 use crate::{Error, Event, Filter, Item, Location, Op, Outcome, Progress, Summary, Verified, Warning};
 

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use tokio::sync::mpsc;
 
-use crate::engine::descriptors;
+use crate::engine::runtime;
 use crate::local::folder::is_temporary_name;
 use crate::{Error, Filter, Warning};
 
@@ -255,8 +255,8 @@ impl Walker {
             }
             // If this many directories are open, read deeper directories later. A walk in the order of names
             // can't read them later.
-            let is_deep =
-                open.len() >= descriptors::allowed(OPEN_MAX) && self.shared.walk.order != WalkOrder::Names;
+            let is_deep = open.len() >= runtime::descriptors_allowed(OPEN_MAX)
+                && self.shared.walk.order != WalkOrder::Names;
             let Some((directory, entries)) = open.last_mut() else {
                 next = deferred.pop();
                 if next.is_none() {

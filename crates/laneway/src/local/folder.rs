@@ -5,7 +5,6 @@
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod journal;
-mod leftovers;
 mod partial;
 mod place;
 mod remove;
@@ -24,7 +23,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat, statat};
 use rustix::io::Errno;
 
 use crate::Error;
-use crate::engine::descriptors;
+use crate::engine::runtime;
 use crate::local::platform::flush_directory;
 use crate::location::relative::RelativePath;
 
@@ -114,7 +113,7 @@ impl Folder {
         };
         let opened = Arc::new(opened);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.len() >= descriptors::allowed(OPEN_MAX) {
+        if open.len() >= runtime::descriptors_allowed(OPEN_MAX) {
             open.clear();
         }
         open.insert(below.to_owned(), Arc::clone(&opened));
@@ -289,7 +288,7 @@ mod tests {
     fn decoding_ends_when_it_is_cancelled_and_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let staged = place(&Folder::new(dir.path()), "f").stage(0).unwrap();
-        staged.write_at(&crate::content::gzip::compress(&b"plain"[..]).unwrap(), 0).unwrap();
+        staged.write_at(&crate::content::encoding::compress(&b"plain"[..]).unwrap(), 0).unwrap();
         let decode = |is_cancelled: bool| {
             staged.commit_decoded(
                 crate::content::encoding::ContentEncoding::Gzip,

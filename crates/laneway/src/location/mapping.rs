@@ -99,7 +99,7 @@ pub(crate) fn check(
                 return Err(Error::usage(destination.to_string(), message));
             }
             Location::Local(_) | Location::Standard if !destination.is_object() => {
-                let message = "one end of a copy has to be in a store (gs:// or s3://)";
+                let message = "one end of a copy has to be in a store (gs://, s3:// or az://)";
                 return Err(Error::usage(source.to_string(), message));
             }
             Location::Standard if destination_is_folder => {

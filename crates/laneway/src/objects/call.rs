@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::engine::fork::OfProcess;
+use crate::job::CommonBuckets;
 use crate::job::running::{JobState, Purpose};
-use crate::job::shared::CommonBuckets;
 use crate::{Bucket, Client, Error, Job};
 
 /// The future of a call. It can be awaited on any async runtime. Dropping it cancels the call.

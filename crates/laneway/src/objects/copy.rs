@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use laneway_store::{ObjectId, PutOptions};
 
-use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
+use super::setters::{conditional_write, describable};
 use crate::{Bucket, Error, Written};
 
 /// A call that copies or renames an object, made by [`Bucket::copy`] and [`Bucket::rename`].
@@ -72,7 +72,7 @@ impl Bucket {
 }
 
 callable!(CopyObject, Written);
-conditional!(CopyObject);
+conditional_write!(CopyObject);
 describable!(CopyObject);
 
 impl CopyObject {

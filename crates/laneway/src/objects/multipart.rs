@@ -9,11 +9,11 @@ use bytes::Bytes;
 use laneway_store::{Body, Multipart as Named, Part, PartChecksums, PutOptions};
 use serde::{Deserialize, Serialize};
 
-use super::attributes::describable;
 use super::call::{callable, job, within};
-use super::handed::hashed;
+use super::put::hashed;
+use super::setters::describable;
 use crate::content::checksum::{Crc, RangeChecksums};
-use crate::content::content_type;
+use crate::content::encoding;
 use crate::transfer::upload::{PartsUpload, wanted};
 use crate::{Bucket, Error, Written};
 
@@ -241,7 +241,7 @@ impl BeginMultipart {
             return Err(Error::usage(url, "a multipart upload supports no preconditions; use put or writer"));
         }
         if options.content_type.is_none() {
-            options.content_type = content_type::guess(&key).map(str::to_owned);
+            options.content_type = encoding::content_type(&key).map(str::to_owned);
         }
         let (store, id) = (bucket.store()?, bucket.id(&key)?);
         let named = within(deadline, &url, async { Ok(store.begin(&id, &options).await?) }).await?;

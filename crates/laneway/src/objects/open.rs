@@ -9,7 +9,7 @@ use super::read_ahead::FIRST_IN_ORDER;
 use super::reader::{OpeningBytes, Reader};
 use crate::content::checksum::{Crc, RangeChecksums};
 use crate::content::read::{ObjectBytes, collect};
-use crate::transfer::second_try::log_second_try;
+use crate::transfer::log_second_try;
 use crate::{Bucket, Error};
 
 /// A call that opens an object, made by [`Bucket::open`].

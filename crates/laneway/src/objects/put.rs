@@ -4,23 +4,26 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
-use laneway_store::{Checksums, PutOptions};
+use laneway_lanes::Reservation;
+use laneway_store::{Body, Checksums, PutOptions, Version};
+use tokio::sync::{Mutex, mpsc};
 
-use super::attributes::{conditional, describable};
 use super::call::{callable, cleaning, job, within};
-use super::handed::{BytesInput, hashed};
-use crate::content::checksum::ChecksumSet;
-use crate::content::content_type;
+use super::setters::{conditional_write, describable};
+use crate::content::checksum::{ChecksumSet, RangeChecksums};
+use crate::content::encoding;
+use crate::engine::files::FileThreads;
+use crate::event::Verified;
 use crate::job::running::JobState;
-use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::part_len;
-use crate::transfer::upload::{ExpectedChecksum, PartsUpload, put_verified};
-use crate::{Bucket, Error, Written};
+use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
+use crate::transfer::upload::{ExpectedChecksum, Input, PartsUpload, PutOutcome, ReadyPart, put_verified};
+use crate::{Bucket, Error};
 
 /// A call that writes an object, made by [`Bucket::put`].
 #[derive(Debug)]
@@ -70,7 +73,7 @@ impl Bucket {
 }
 
 callable!(Put, Written);
-conditional!(Put);
+conditional_write!(Put);
 describable!(Put);
 
 impl Put {
@@ -85,7 +88,7 @@ impl Put {
         let Self { bucket, deadline, key, payload, mut options, crc32c } = self;
         let url = bucket.url_of(&key);
         if options.content_type.is_none() {
-            options.content_type = content_type::guess(&key).map(str::to_owned);
+            options.content_type = encoding::content_type(&key).map(str::to_owned);
         }
         let write = async {
             match payload.0 {
@@ -215,6 +218,145 @@ impl fmt::Debug for Payload {
             PayloadSource::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             PayloadSource::File(path) => path.fmt(f),
             PayloadSource::Stream(_) => f.write_str("a stream"),
+        }
+    }
+}
+
+/// The channel for an object's parts. Each part except the last one has the upload's part length. The flag is
+/// true for the last part.
+pub(super) type PartReceiver = mpsc::Receiver<(Bytes, bool)>;
+
+/// The input of an upload whose parts arrive over a channel. If the channel closes before the last part, the
+/// program has abandoned the object, and the upload ends.
+pub(super) struct ChannelInput {
+    job: Arc<JobState>,
+    given: ExpectedChecksum,
+    parts: Mutex<(PartReceiver, bool)>,
+}
+
+impl ChannelInput {
+    pub(super) fn new(job: Arc<JobState>, given: ExpectedChecksum, parts: PartReceiver) -> Self {
+        Self { job, given, parts: Mutex::new((parts, false)) }
+    }
+}
+
+pub(super) struct HeldPart {
+    bytes: Bytes,
+    is_last: bool,
+    held: Reservation,
+}
+
+impl Input for ChannelInput {
+    type Begun = HeldPart;
+
+    async fn next(&self) -> Result<Option<Self::Begun>, Error> {
+        let mut state = self.parts.lock().await;
+        let (parts, is_over) = &mut *state;
+        if *is_over {
+            return Ok(None);
+        }
+        let Some((bytes, is_last)) = parts.recv().await else {
+            return Err(Error::cancelled(&self.given.url));
+        };
+        *is_over = is_last;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        // Reserve memory only after the part has arrived. Otherwise this upload would hold memory that
+        // other transfers need, while it waits for the program's next write.
+        let held = self.job.engine.lanes.memory().reserve(bytes.len()).await;
+        Ok(Some(HeldPart { bytes, is_last, held }))
+    }
+
+    async fn prepare(&self, begun: HeldPart, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
+        let HeldPart { bytes, is_last, held } = begun;
+        let run = hashed(&self.job.engine.files, bytes.clone(), wanted).await?;
+        Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: Some(Arc::new(held)) })
+    }
+
+    async fn check(&self, whole: &RangeChecksums) -> Result<(), Error> {
+        self.given.compare(whole)
+    }
+
+    fn rewind(&self) -> bool {
+        false
+    }
+}
+
+/// The input of an upload whose bytes are all in the caller's memory.
+struct BytesInput {
+    pub(super) job: Arc<JobState>,
+    pub(super) bytes: Bytes,
+    pub(super) part: usize,
+    pub(super) next: AtomicUsize,
+}
+
+impl Input for BytesInput {
+    type Begun = Bytes;
+
+    async fn next(&self) -> Result<Option<Bytes>, Error> {
+        let start = self.next.fetch_add(self.part, Ordering::Relaxed).min(self.bytes.len());
+        let end = self.bytes.len().min(start + self.part);
+        Ok((start < end).then(|| self.bytes.slice(start..end)))
+    }
+
+    async fn prepare(&self, bytes: Bytes, wanted: ChecksumSet) -> Result<ReadyPart, Error> {
+        let is_last = bytes.as_ptr_range().end == self.bytes.as_ptr_range().end;
+        let run = hashed(&self.job.engine.files, bytes.clone(), wanted).await?;
+        Ok(ReadyPart { body: Body::from(bytes), run, is_last, held: None })
+    }
+
+    async fn check(&self, _whole: &RangeChecksums) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn rewind(&self) -> bool {
+        self.next.store(0, Ordering::Relaxed);
+        true
+    }
+
+    fn at_once(&self, _cores: usize) -> usize {
+        PARTS_AT_ONCE
+    }
+}
+
+/// Computes checksums on a file thread, so that they don't delay the engine's thread.
+///
+/// # Errors
+/// If the engine has ended.
+pub(super) async fn hashed(
+    files: &FileThreads,
+    bytes: Bytes,
+    wanted: ChecksumSet,
+) -> Result<RangeChecksums, Error> {
+    files.run(move || RangeChecksums::of(&bytes, wanted)).await
+}
+
+/// Describes an object that a call has written. Fields that the store doesn't report are `None` or empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Written {
+    /// The object's version, for [`if_version`](crate::Put::if_version).
+    pub version: Option<Version>,
+    /// The object's size in bytes.
+    pub size: u64,
+    /// The checksums that the store reports.
+    pub checksums: Checksums,
+    /// The kind of checksum that was equal for the stored object and the sent bytes.
+    pub verified: Verified,
+    /// True if there was no condition, or if the store itself enforced it, so that no other write could
+    /// happen between check and write.
+    pub atomic: bool,
+}
+
+impl From<PutOutcome> for Written {
+    fn from(PutOutcome { moved, meta }: PutOutcome) -> Self {
+        Self {
+            version: meta.version,
+            size: moved.bytes,
+            checksums: meta.checksums,
+            verified: moved.verified,
+            atomic: moved.atomic,
         }
     }
 }

@@ -3,7 +3,6 @@
 mod fetch;
 mod path;
 mod plan;
-mod prices;
 mod scatter;
 
 use std::collections::VecDeque;
@@ -18,7 +17,7 @@ use fetch::{Fetch, Limits, RangeResult, RangesResult};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{Stream, StreamExt as _};
 use laneway_store::{ObjectId, ObjectMeta, Store, Version};
-pub use prices::PriceList;
+pub use plan::PriceList;
 pub use scatter::{FilledRange, RangeBuffers, RangesInto};
 use tokio::sync::mpsc::{self, error::TryRecvError};
 

@@ -9,8 +9,8 @@ use laneway_lanes::attempts::{counted, most};
 use laneway_store::{ObjectId, ObjectMeta, Store};
 
 use crate::event::Verified;
+use crate::job::CommonBuckets;
 use crate::job::running::{ActiveItem, JobState, Purpose, ResultObject, TransferOutcome};
-use crate::job::shared::CommonBuckets;
 use crate::location::url;
 use crate::transfer::download::in_order::{self, Chunks, FetchRequest, ReservedChunk};
 use crate::{Bucket, ByteRange, Client, Error, Item, Job, Op, Outcome, ReadRequest};

@@ -11,11 +11,10 @@ use laneway_store::PutOptions;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc::{self, OwnedPermit, Sender};
 
-use super::attributes::{conditional, describable};
 use super::call::{Pending, cleaning, job, pending};
-use super::handed::ChannelInput;
-use super::put::write;
-use crate::content::content_type;
+use super::put::{ChannelInput, write};
+use super::setters::{conditional_write, describable};
+use crate::content::encoding;
 use crate::engine::fork::OfProcess;
 use crate::plan::parts::StreamPartSizes;
 use crate::transfer::upload::{ExpectedChecksum, PartsUpload};
@@ -92,7 +91,7 @@ impl Bucket {
     }
 }
 
-conditional!(Writer);
+conditional_write!(Writer);
 describable!(Writer);
 
 impl Writer {
@@ -228,7 +227,7 @@ impl Writer {
     fn described(&self) -> PutOptions {
         let mut options = self.options.clone();
         if options.content_type.is_none() {
-            options.content_type = content_type::guess(&self.key).map(str::to_owned);
+            options.content_type = encoding::content_type(&self.key).map(str::to_owned);
         }
         options
     }

@@ -98,7 +98,7 @@ impl PartArrivals {
 mod tests {
     use super::*;
     use crate::plan::random::RandomNumbers;
-    use crate::plan::resume::settled;
+    use crate::plan::slices::settled_claims;
 
     #[test]
     fn even_parts_are_as_many_as_there_are() {
@@ -123,7 +123,7 @@ mod tests {
                 let start = random.below(200);
                 start..start + 1 + random.below(30)
             });
-            let claims = settled(claims.collect(), 230, Clone::clone);
+            let claims = settled_claims(claims.collect(), 230, Clone::clone);
             let start = random.below(200);
             let range = start..start + random.below(60);
             let mut at = range.start;

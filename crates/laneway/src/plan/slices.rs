@@ -1,6 +1,7 @@
 //! Divides a large download among streams. The opener is the first GET, which can begin before the size is
 //! known. The opener fetches the object from the first byte on. Other streams take ranges from the object's
-//! end.
+//! end. After an interruption, only the ranges are fetched that the download's journal doesn't claim as
+//! written.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -181,11 +182,48 @@ impl Slices {
     }
 }
 
+/// Returns the valid claims in order. They lie within the object's `size`, and don't overlap. If two claims
+/// overlap, the one that begins first is valid. If both begin at the same offset, the longer one is valid.
+/// Claims are the ranges that a journal records as written.
+pub(crate) fn settled_claims<C>(mut claims: Vec<C>, size: u64, range: impl Fn(&C) -> Range<u64>) -> Vec<C> {
+    claims.retain(|claim| {
+        let range = range(claim);
+        range.start < range.end && range.end <= size
+    });
+    claims.sort_by_key(|claim| {
+        let range = range(claim);
+        (range.start, std::cmp::Reverse(range.end))
+    });
+    let mut at = 0;
+    claims.retain(|claim| {
+        let range = range(claim);
+        let is_free = range.start >= at;
+        if is_free {
+            at = range.end;
+        }
+        is_free
+    });
+    claims
+}
+
+/// Returns the ranges of an object that `done` doesn't cover. The ranges in `done` must be in order and must
+/// not overlap.
+pub(crate) fn missing_ranges(done: impl IntoIterator<Item = Range<u64>>, size: u64) -> Vec<Range<u64>> {
+    let mut gaps = Vec::new();
+    let mut at = 0;
+    for range in done.into_iter().chain(std::iter::once(size..size)) {
+        if range.start > at {
+            gaps.push(at..range.start);
+        }
+        at = range.end;
+    }
+    gaps
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plan::random::RandomNumbers;
-    use crate::plan::resume::{missing, settled};
 
     const MIB: u64 = 1 << 20;
 
@@ -287,10 +325,10 @@ mod tests {
                 let start = done.last().map_or(0, |range| range.end) + random.below(30 * MIB);
                 done.push(start..start + 1 + random.below(30 * MIB));
             }
-            let done = settled(done, size, Clone::clone);
+            let done = settled_claims(done, size, Clone::clone);
             let mut slices = match with_opener {
                 true => Slices::opened(size),
-                false => Slices::planned(missing(done.clone(), size)),
+                false => Slices::planned(missing_ranges(done.clone(), size)),
             };
             let mut opener_at = with_opener.then_some(0);
             let mut claimed: Vec<Range<u64>> = Vec::new();
@@ -340,6 +378,43 @@ mod tests {
             let mut at = 0;
             for range in arrived {
                 assert_eq!(range.start, at, "seed {seed}: a gap or an overlap");
+                at = range.end;
+            }
+            assert_eq!(at, size, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn gaps_are_what_no_claim_holds() {
+        assert_eq!(missing_ranges([], 10), vec![0..10]);
+        assert_eq!(missing_ranges(Some(0..10), 10), []);
+        assert_eq!(missing_ranges([2..4, 4..5, 9..10], 10), [0..2, 5..9]);
+        assert_eq!(missing_ranges([], 0), []);
+    }
+
+    #[test]
+    fn of_claims_that_overlap_one_stays() {
+        assert_eq!(settled_claims(vec![4..6, 0..2, 0..3, 2..5, 6..11, 6..6], 10, Clone::clone), [0..3, 4..6]);
+    }
+
+    #[test]
+    fn claims_and_gaps_are_each_byte_of_the_object_once_whatever_was_claimed() {
+        for seed in 0..2_000 {
+            let mut random = RandomNumbers(seed);
+            let size = random.below(1_000);
+            let claimed: Vec<Range<u64>> = (0..random.below(40))
+                .map(|_| {
+                    let start = random.below(1_100);
+                    start..start + random.below(100)
+                })
+                .collect();
+            let done = settled_claims(claimed.clone(), size, Clone::clone);
+            assert!(done.iter().all(|range| claimed.contains(range)), "seed {seed}");
+            let mut all: Vec<_> = missing_ranges(done.clone(), size).into_iter().chain(done).collect();
+            all.sort_by_key(|range| range.start);
+            let mut at = 0;
+            for range in all {
+                assert!(range.start == at && range.end > at, "seed {seed}: {range:?} at {at}");
                 at = range.end;
             }
             assert_eq!(at, size, "seed {seed}");

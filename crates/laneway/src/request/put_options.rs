@@ -6,8 +6,7 @@ use std::path::Path;
 use laneway_store::{Condition, FileAttributes, ObjectMeta, PutOptions};
 
 use crate::CopyRequest;
-use crate::content::content_type;
-use crate::content::gzip;
+use crate::content::encoding;
 use crate::local::preserve::PosixAttributes;
 
 impl CopyRequest {
@@ -23,7 +22,7 @@ impl CopyRequest {
     pub(crate) fn options(&self, key: &str) -> PutOptions {
         let mut put = self.put.clone();
         if put.content_type.is_none() {
-            put.content_type = content_type::guess(key).map(str::to_owned);
+            put.content_type = encoding::content_type(key).map(str::to_owned);
         }
         put
     }
@@ -41,14 +40,14 @@ impl CopyRequest {
         let mut put = self.options(key);
         if put.content_type.is_none() {
             let name = path.file_name().and_then(OsStr::to_str);
-            put.content_type = name.and_then(content_type::guess).map(str::to_owned);
+            put.content_type = name.and_then(encoding::content_type).map(str::to_owned);
         }
         if self.preserve {
             for (name, value) in attributes.metadata(names) {
                 put.metadata.entry(name).or_insert(value);
             }
         }
-        if self.gzip.takes(path) { gzip::described(put) } else { put }
+        if self.gzip.takes(path) { encoding::described_as_gzip(put) } else { put }
     }
 
     /// Returns the properties of an object's copy. The copy has the properties of `source`, unless the

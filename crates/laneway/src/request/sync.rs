@@ -207,7 +207,7 @@ impl SyncRequest {
         }
         match (&self.source, &self.destination) {
             (Location::Local(_), Location::Local(_)) => {
-                Err(self.usage("one end of a sync has to be in a store (gs:// or s3://)"))
+                Err(self.usage("one end of a sync has to be in a store (gs://, s3:// or az://)"))
             }
             (Location::Local(path), _) => match std::fs::metadata(path) {
                 Ok(metadata) if !metadata.is_dir() => {

@@ -10,7 +10,7 @@ use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use laneway_store::{Checksums, Deletion, ObjectId, ObjectMeta, PartChecksums, PutOptions, Store, Version};
 
 use crate::content::checksum::{Crc, RangeChecksums, written};
-use crate::engine::state::ClientState;
+use crate::engine::settings::ClientState;
 use crate::job::running::JobState;
 use crate::location::url;
 use crate::plan::requests_at_once;

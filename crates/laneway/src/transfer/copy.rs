@@ -1,20 +1,21 @@
 //! Carries out copy requests. The kinds of source and destination decide which module does the work.
 
 mod across;
-mod folder;
 mod search;
-mod tags;
 mod within;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use laneway_store::{List, ObjectId, PutOptions, Store};
+use laneway_store::{FolderRename, List, ObjectId, ObjectMeta, PutOptions, Store};
 
+use crate::event::Warning;
 use crate::job::existing;
 use crate::job::lookup::Sizes;
 use crate::job::pump::pump_all;
-use crate::job::running::{ActiveItem, JobState, TransferOutcome};
+use crate::job::running::{ActiveItem, JobState, ResultObject, TransferOutcome};
 use crate::job::search::{Prefix, Search, asked_ahead};
 use crate::listing::names_from::LineRules;
 use crate::listing::{ListingSource, SourceObject, folder_prefix};
@@ -26,11 +27,9 @@ use crate::transfer::download::{DownloadSearch, is_asked};
 use crate::transfer::moved;
 use crate::transfer::remove::folders;
 use crate::transfer::upload::{PutOutcome, UploadSearch};
-use crate::{CopyRequest, Error, Location, Op};
-
+use crate::{CopyRequest, Error, Location, Op, Verified};
 use across::{CopyOutcome, FinishedCopy};
 pub(crate) use search::{CopySearch, one};
-pub(crate) use tags::of as tags_of;
 pub(crate) use within::fill;
 
 /// Carries out a copy request. Returns after the job's last event.
@@ -310,4 +309,137 @@ impl CopyEnds {
         let begun = (begun, item.size());
         existing::end(job, &self.request, begun, result, (&self.to, &item.to)).await;
     }
+}
+
+/// The first and the longest pause between requests for the state of a rename. Each pause is twice as long as the
+/// previous one, up to the longest. gcsfuse sends such requests every 500 ms.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Lets the store rename the folder of a tree, if the request moves the tree as it is. Then reports each object
+/// below the new name, `prefix`. Returns false if the objects must be moved one by one.
+///
+/// # Errors
+/// The store's error if the state of the folder is unknown, and the error of a cancelled job.
+async fn rename_folder(
+    search: &Search,
+    ends: &CopyEnds,
+    source: &ListingSource,
+    prefix: &str,
+) -> Result<bool, Error> {
+    let (job, bucket, from) = (&*search.job, source.bucket.as_str(), source.folder_prefix());
+    let is_tree = !source.key.is_empty() && !source.is_pattern() && source.version.is_none();
+    if !is_tree
+        || !ends.request.renames_tree()
+        || !job.unless_cancelled(ends.to.has_folders(bucket)).await??
+    {
+        return Ok(false);
+    }
+    // An object can have the same name as an empty folder. In that case, the user means the object.
+    let first = List { max: Some(1), ..List::new(bucket, &from) };
+    if job.unless_cancelled(ends.from.list(&first)).await??.objects.is_empty() {
+        return Ok(false);
+    }
+    let warn = async |message: String| {
+        let target = url(ends.to.provider(), &ObjectId::new(bucket, &from));
+        job.warn(Warning { target, message }).await;
+    };
+    // A cancelled job waits for this answer. Otherwise Laneway would not know if the rename has begun.
+    let mut state = ends.to.rename_folder(bucket, &from, prefix).await?;
+    let mut pause = FIRST_PAUSE;
+    while let FolderRename::Running(operation) = state {
+        let next = async {
+            tokio::time::sleep(pause).await;
+            Ok::<_, Error>(ends.to.folder_rename(bucket, &operation).await?)
+        };
+        state = match job.unless_cancelled(next).await.flatten() {
+            Ok(state) => state,
+            Err(error) => {
+                warn(format!(
+                    "the store has begun to rename this folder to {prefix}, and may still complete the rename"
+                ))
+                .await;
+                return Err(error);
+            }
+        };
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    if let FolderRename::Refused(reason) = state {
+        tracing::info!(bucket, folder = from, reason, "the objects of the folder are moved one by one");
+        return Ok(false);
+    }
+    match report_renamed(search, ends, &from, ObjectId::new(bucket, prefix)).await {
+        Ok(()) => Ok(true),
+        Err(error) => {
+            warn(format!("the store has renamed this folder to {prefix}, but its objects can't be listed"))
+                .await;
+            Err(error)
+        }
+    }
+}
+
+/// Reports each object of a renamed folder as moved. The store has copied no bytes, so there is nothing to verify.
+async fn report_renamed(search: &Search, ends: &CopyEnds, from: &str, to: ObjectId) -> Result<(), Error> {
+    let job = &*search.job;
+    let mut objects = ListingSource::of(to, true).objects(&ends.to, search.order());
+    while let Some(page) = job.unless_cancelled(objects.next()).await.flatten()? {
+        for mut object in page {
+            let Some(meta) = object.meta.clone() else { continue };
+            let to = std::mem::replace(&mut object.id.key, format!("{from}{}", object.name));
+            let item = CopyItem { to: ObjectId::new(&object.id.bucket, to), from: object };
+            job.progress.found(1, meta.size);
+            let begun = ends.begin(job, &item);
+            job.progress.moved(meta.size);
+            let made = ResultObject::of(&meta);
+            let verified = Verified::NotApplicable;
+            let moved = TransferOutcome { bytes: meta.size, verified, atomic: true, made };
+            ends.end(job, &item, begun, Ok(moved)).await;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the tags for a copy: the tags of its source, unless the user sets others. A store copies the tags
+/// itself only if the copy takes a single request.
+///
+/// # Errors
+/// Fails as [`of`] does.
+async fn kept_tags(
+    job: &JobState,
+    ends: &CopyEnds,
+    item: &CopyItem,
+    source: &ObjectMeta,
+) -> Result<BTreeMap<String, String>, Error> {
+    let given = &ends.request.put.tags;
+    let both_have_tags = [&ends.from, &ends.to].into_iter().all(|store| store.capabilities().has_tags);
+    match !given.is_empty() || !both_have_tags {
+        true => Ok(given.clone()),
+        false => tags_of(job, &ends.from, &item.from.id, source).await,
+    }
+}
+
+/// Returns an object's tags.
+///
+/// # Errors
+/// The store's error. If the object isn't known to have tags, two errors don't count. If the permission is
+/// denied, this function only warns. If the store doesn't support tags, it ignores the error.
+pub(crate) async fn tags_of(
+    job: &JobState,
+    store: &Store,
+    id: &ObjectId,
+    meta: &ObjectMeta,
+) -> Result<BTreeMap<String, String>, Error> {
+    match job.unless_cancelled(store.tags(id)).await? {
+        Ok(tags) => return Ok(tags),
+        Err(error) if meta.tags.is_some_and(|count| count > 0) => return Err(error.into()),
+        Err(error) if error.is_permission() => {
+            let target = url(store.provider(), id);
+            let message = "its tags can't be read: if it has any, the copy lacks them".to_owned();
+            job.warn(Warning { target, message }).await;
+        }
+        // A store that doesn't support tags answers with one of these errors.
+        Err(error) if error.is_unsupported() || error.is_invalid() || error.is_not_found() => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(BTreeMap::new())
 }

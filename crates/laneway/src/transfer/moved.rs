@@ -3,12 +3,11 @@
 use std::io;
 use std::path::Path;
 
-use laneway_store::{Condition, ObjectId, Store, Version};
+use http::StatusCode;
+use laneway_store::{Condition, ObjectId, ObjectMeta, Store, Version, VersionNames};
 
 use crate::Error;
-use crate::location::identity::FileIdentity;
-use crate::location::named_version;
-use crate::location::url;
+use crate::location::{FileIdentity, url};
 
 /// Removes the source object of a move. The copy must be verified as the request demands, and the source must
 /// still have the copied version.
@@ -25,7 +24,7 @@ pub(crate) async fn remove_object(
         return Err(Error::unverified(url(store.provider(), id)));
     }
     if id.version.is_some() {
-        named_version::look_at(store, id).await?;
+        look_at_version(store, id).await?;
     }
     let condition = version.cloned().map_or(Condition::None, Condition::Matches);
     removed_object(store, id, store.delete(id, &condition).await)
@@ -66,6 +65,47 @@ pub(crate) fn remove_file(path: &Path, copied: FileIdentity) -> Result<(), Error
     std::fs::remove_file(path).map_err(failed)
 }
 
+/// The version id that S3 gives to objects written while the bucket kept no versions.
+const NULL: &str = "null";
+
+/// Looks up a version, checks that the store's answer is about this version, and returns its size. A store
+/// that ignores version ids would otherwise remove the live object instead.
+///
+/// # Errors
+/// The store's error; an answer about another version.
+pub(crate) async fn look_at_version(store: &Store, id: &ObjectId) -> Result<u64, Error> {
+    match store.head(id, None).await {
+        Ok(meta) if is_version(store.capabilities().versions, id, &meta) => Ok(meta.size),
+        Ok(meta) => {
+            let answered = match (&meta.version_id, &meta.version) {
+                (Some(other), _) => format!("version {other}"),
+                (None, Some(Version::Generation(other))) => format!("generation {other}"),
+                (None, _) => "an object without versions".to_owned(),
+            };
+            let message =
+                format!("kept: Laneway asked for this version, but the store answered with {answered}");
+            Err(Error::refused(url(store.provider(), id), message))
+        }
+        // S3 answers with this status for a delete marker, which can't be looked up but can be removed.
+        Err(error) if error.status() == Some(StatusCode::METHOD_NOT_ALLOWED) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns whether an answer is about the requested version.
+fn is_version(names: VersionNames, id: &ObjectId, answered: &ObjectMeta) -> bool {
+    let asked = id.version.as_deref();
+    match (names, &answered.version) {
+        (VersionNames::Generation, Some(Version::Generation(generation))) => {
+            asked == Some(generation.to_string().as_str())
+        }
+        (VersionNames::Generation, _) => false,
+        // If a bucket has never kept versions, S3's answers contain no version id. The only version of each
+        // object is then called `null`.
+        (_, _) => asked == Some(answered.version_id.as_deref().unwrap_or(NULL)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +131,26 @@ mod tests {
         remove_file(&path, copied).unwrap();
         remove_file(&dir.path().join("link"), copied).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "the other name");
+    }
+
+    #[test]
+    fn only_the_version_that_was_asked_for_is_it() {
+        let id = |version: &str| ObjectId::new("b", "k").at_version(version);
+        let mut answered = ObjectMeta::new(id("x"), 1);
+        assert!(
+            is_version(VersionNames::ETagAndId, &id("null"), &answered)
+                && !is_version(VersionNames::ETagAndId, &id("v1"), &answered)
+        );
+        assert!(!is_version(VersionNames::Generation, &id("17"), &answered));
+        answered.version_id = Some("v1".to_owned());
+        assert!(
+            is_version(VersionNames::ETagAndId, &id("v1"), &answered)
+                && !is_version(VersionNames::ETagAndId, &id("null"), &answered)
+        );
+        answered.version = Some(Version::Generation(17));
+        assert!(
+            is_version(VersionNames::Generation, &id("17"), &answered)
+                && !is_version(VersionNames::Generation, &id("18"), &answered)
+        );
     }
 }

@@ -15,7 +15,6 @@ use crate::job::pump::{CancelledJob, ITEM_COST, Units, pump_all};
 use crate::job::running::{ActiveItem, JobState, ResultObject, TransferOutcome};
 use crate::listing::names_from::{LineRules, ListedName, NameList};
 use crate::listing::{KeyOrder, ListingSource, SourceObject};
-use crate::location::named_version;
 use crate::location::url;
 use crate::manifest::Targets;
 use crate::transfer::moved;
@@ -325,7 +324,7 @@ async fn plan(job: Arc<JobState>, store: Store, targets: Vec<SourceObject>) {
         let begun = ActiveItem { line: target.line, ..begin(&job, &store, &target.id) };
         let size = match target.meta {
             Some(meta) => Ok(meta.size),
-            None if target.id.version.is_some() => named_version::look_at(&store, &target.id).await,
+            None if target.id.version.is_some() => moved::look_at_version(&store, &target.id).await,
             None => match store.head(&target.id, None).await {
                 Ok(meta) => Ok(meta.size),
                 Err(error) if error.is_permission() => Ok(0),
@@ -436,7 +435,7 @@ async fn remove_together(
         match object.id {
             Some(version) if !is_listed => {
                 let id = ObjectId::new(bucket, object.key).at_version(version);
-                named_version::look_at(store, &id).await.map(drop)
+                moved::look_at_version(store, &id).await.map(drop)
             }
             _ => Ok(()),
         }
@@ -460,7 +459,7 @@ async fn remove_together(
 /// permit deletes but not this lookup, the answer to the delete decides.
 async fn remove_named(store: &Store, id: &ObjectId, is_missing_fine: bool) -> Result<(), Error> {
     if id.version.is_some() {
-        named_version::look_at(store, id).await?;
+        moved::look_at_version(store, id).await?;
     } else if !store.capabilities().delete_tells_missing && !is_missing_fine {
         match store.head(id, None).await {
             Err(error) if !error.is_permission() => return Err(error.into()),

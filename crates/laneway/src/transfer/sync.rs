@@ -7,7 +7,6 @@ mod content;
 mod merge;
 mod named;
 mod removals;
-mod remove;
 mod side;
 pub(crate) mod verify;
 
@@ -20,13 +19,12 @@ use laneway_store::List;
 use crate::inventory::InventoryScope;
 use crate::job::pump::{CancelledJob, Units, pumped};
 use crate::job::running::{FILTERED, JobState};
-use crate::job::search::Search;
+use crate::job::search::{FOLDED, Search};
 use crate::listing::folder_prefix;
 use crate::listing::names_from::NameList;
 use crate::listing::walk::Links;
 use crate::local::folder;
 use crate::location::mapping::{SourceName, name_of_key, name_of_path};
-use crate::location::names::FOLDED;
 use crate::{Error, Location, Op, SyncRequest, Warning};
 
 use carry::Carrier;
@@ -325,7 +323,7 @@ async fn clean_up(job: &Arc<JobState>, request: &Arc<SyncRequest>, found: Deferr
     let is_cleared = removals.count > 0 && may_remove(job, request, &removals, taken).await;
     if is_cleared {
         job.progress.found(removals.count, 0);
-        let removing = |units| remove::all(job, request, removals, units);
+        let removing = |units| removals::remove_all(job, request, removals, units);
         match pumped(job, removing).await {
             Some(Ok(())) => {}
             Some(Err(error)) => fail(job, request, error).await,

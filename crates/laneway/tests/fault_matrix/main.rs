@@ -14,7 +14,6 @@
 
 mod bytewise;
 mod cell;
-mod expectations;
 mod faults;
 mod operations;
 mod rig;

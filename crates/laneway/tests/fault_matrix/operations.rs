@@ -1,10 +1,11 @@
 //! The operations of the matrix: their set-up, their calls and the state that each must leave.
 
-mod moves;
 mod trees;
 
 use std::path::Path;
 
+use Operation::*;
+use Way::*;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use laneway::{
     Client, CopyRequest, Error, Event, Job, Location, MetaChange, Outcome, Provider, ReadRequest,
@@ -12,11 +13,9 @@ use laneway::{
 };
 use laneway_testkit::{Endpoint, inverted};
 
-pub(crate) use moves::Way;
-pub(crate) use trees::Tree;
-
 use crate::faults::Class;
 use crate::rig::{LARGE_BYTES, RANGED, RANGED_BYTES, Rig, SMALL, SMALL_BYTES, other};
+pub(crate) use trees::Tree;
 
 /// The subject of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,8 +73,6 @@ pub(crate) enum Operation {
     Move(Way),
     Of(Tree),
 }
-
-use Operation::*;
 
 const fn strike(operation: Operation, verb: &'static str, nth: u32, about: About) -> Strike {
     Strike { operation, verb, nth, about }
@@ -447,4 +444,88 @@ fn one(mut job: Job) -> Result<(), Ended> {
 pub(crate) fn is_partial(name: &str) -> bool {
     name.contains(".laneway-")
         && Path::new(name).extension().is_some_and(|end| end == "part" || end == "journal")
+}
+
+/// The direction of a move of one object or file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Way {
+    /// From the folder to the store.
+    Up,
+    Down,
+    /// Inside the store.
+    Within,
+    /// From one dialect to the other.
+    Across,
+}
+
+const SOURCE: &str = "source";
+const DESTINATION: &str = "destination";
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Up => "move-up",
+            Down => "move-down",
+            Within => "move-within",
+            Across => "move-across",
+        }
+    }
+
+    fn requests_max(self) -> u64 {
+        match self {
+            Up => 1,
+            Down => 2,
+            Within => 3,
+            Across => 5,
+        }
+    }
+
+    fn prepare(self, rig: &Rig) {
+        let file = |name: &str, bytes: &[u8]| std::fs::write(rig.work().join(name), bytes).unwrap();
+        match self {
+            Up => file(SOURCE, &SMALL_BYTES),
+            Down | Within | Across => rig.endpoint.put(SOURCE, &SMALL_BYTES),
+        }
+        match self {
+            Down => file(DESTINATION, b"old"),
+            Up | Within | Across => rig.endpoint.put(DESTINATION, b"old"),
+        }
+    }
+
+    fn carry_out(self, rig: &Rig, client: &Client) -> Result<(), Ended> {
+        let file = |name: &str| Location::Local(rig.work().join(name));
+        let source = if self == Up { file(SOURCE) } else { rig.url(SOURCE) };
+        let destination = match self {
+            Down => file(DESTINATION),
+            Up | Within => rig.url(DESTINATION),
+            Across => rig.url_across(DESTINATION),
+        };
+        one(client.copy(CopyRequest::new(vec![source], destination).remove_source(true)))
+    }
+
+    fn leftover(self, rig: &Rig, succeeded: bool) -> Result<(), String> {
+        let file = |name: &str| std::fs::read(rig.work().join(name)).ok();
+        let source = if self == Up { file(SOURCE) } else { rig.endpoint.stored(SOURCE) };
+        let destination = if self == Down { file(DESTINATION) } else { rig.endpoint.stored(DESTINATION) };
+        let is_whole = |there: &[u8]| there == *SMALL_BYTES || there == inverted(&SMALL_BYTES);
+        let has_arrived = destination.as_deref().is_some_and(is_whole);
+        let is_old = destination.as_deref() == Some(b"old");
+        demand(has_arrived || is_old && !succeeded, "the destination is neither old nor the source")?;
+        demand(source.is_some() || has_arrived, "the source is gone, and its copy is not there")?;
+        demand(source.as_deref().is_none_or(is_whole), "the source has other bytes")?;
+        demand(source.is_none() || !succeeded, "the source is still there")
+    }
+
+    /// Returns true if the object that another writer put in the source's place is still there.
+    pub(crate) fn has_kept_replacement(rig: &Rig) -> bool {
+        rig.endpoint.stored(SOURCE) == Some(inverted(&SMALL_BYTES))
+    }
+
+    fn files(self) -> &'static [&'static str] {
+        match self {
+            Up => &[SOURCE],
+            Down => &[DESTINATION],
+            Within | Across => &[],
+        }
+    }
 }

@@ -44,7 +44,8 @@ fn shifted(range: &str) -> Option<String> {
 
 /// Returns true if a header of this name contains checksums.
 pub(crate) fn is_checksum(name: &str) -> bool {
-    name == "x-goog-hash" || name.strip_prefix("x-amz-checksum-").is_some_and(|rest| rest != "type")
+    matches!(name, "x-goog-hash" | "content-md5" | "x-ms-content-crc64")
+        || name.strip_prefix("x-amz-checksum-").is_some_and(|rest| rest != "type")
 }
 
 /// Returns wrong checksums in the same format as `value`: `AAAAAA==`, `AAAAAA==-2`, or a list as in

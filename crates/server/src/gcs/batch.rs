@@ -67,10 +67,10 @@ async fn one(
     }
     let (head, body) = request.into_parts();
     let query = Query::parse(head.uri.query());
-    let route = RequestRoute::of(&head, &query);
+    let route = RequestRoute::of(&head, &query, "");
     let fault_key = route.fault_key(&query).to_owned();
     match route.call {
-        Api::Json(JsonResource::Batch | JsonResource::Upload) | Api::Xml | Api::S3 => {
+        Api::Json(JsonResource::Batch | JsonResource::Upload) | Api::Xml | Api::S3 | Api::Azure => {
             ApiError::invalid("This call can't be part of a batch.").json()
         }
         Api::Json(resource) => {

@@ -108,6 +108,7 @@ async fn carry_out(
         parts: None,
         part_sizes: Vec::new(),
         part_sums: Vec::new(),
+        blob: None,
     };
     let precondition = conditions::in_query(&call.query)?;
     call.state

@@ -96,6 +96,7 @@ impl Objects {
             updated_us: now,
             standing: VersionState { has_id: versioning == Versioning::Enabled, ..VersionState::default() },
             checksum: new.checksum,
+            blob: new.blob,
             content,
             ..Object::empty(key, generation)
         })
@@ -115,7 +116,7 @@ impl Objects {
     /// Carries out steps, unless a hold or a retention forbids one. If the bucket has soft deletion, it keeps the objects
     /// that they delete. Returns the objects that were removed. `bypasses` is true if retentions of the mode GOVERNANCE
     /// are to be ignored.
-    fn carry_out(
+    pub(super) fn carry_out(
         &self,
         bucket: &StoredBucket,
         keys: &mut ObjectTable,
@@ -231,7 +232,7 @@ impl Objects {
     }
 
     /// Replaces an object by the changed object. It stays live or noncurrent.
-    fn put_back(
+    pub(super) fn put_back(
         &self,
         bucket: &StoredBucket,
         keys: &mut ObjectTable,

@@ -328,12 +328,13 @@ impl Disk {
     }
 
     /// Removes noncurrent versions that are not older than the live object. They belong to a change that was
-    /// interrupted before it replaced the live object.
+    /// interrupted before it replaced the live object. Azure's snapshots are newer than their live object, and stay.
     fn undo_interrupted(&self, found: &mut LoadedBucket) -> io::Result<()> {
         let live: HashMap<&str, u64> =
             found.objects.iter().map(|object| (object.key.as_str(), object.generation)).collect();
         let is_of_one = |object: &Object| {
-            live.get(object.key.as_str()).is_some_and(|generation| object.generation >= *generation)
+            let generation = live.get(object.key.as_str());
+            !object.is_snapshot() && generation.is_some_and(|generation| object.generation >= *generation)
         };
         for object in found.noncurrent.iter().filter(|object| is_of_one(object)) {
             self.forget(&found.name, &object.key, object.generation)?;

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
+use super::blob::BlobProperties;
 use super::content::Content;
 use super::options::ObjectOptions;
 use super::restore::Restore;
@@ -126,6 +127,9 @@ pub struct Object {
     #[serde(default)]
     pub standing: VersionState,
     pub(crate) checksum: Option<StoredChecksum>,
+    /// The properties that only Azure has.
+    #[serde(default)]
+    pub(crate) blob: Option<Box<BlobProperties>>,
     #[serde(skip)]
     pub(crate) content: Content,
 }
@@ -161,6 +165,7 @@ impl Object {
             updated_us: 0,
             standing: VersionState::default(),
             checksum: None,
+            blob: None,
             content: Content::default(),
         }
     }

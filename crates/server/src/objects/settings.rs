@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::blob::ContainerSettings;
 use super::options::{ObjectOptions, RetentionLock};
 use super::versions::Versioning;
 
@@ -55,6 +56,8 @@ pub(crate) struct BucketSettings {
     pub(crate) cors: Vec<CorsRule>,
     /// Documents that the server stores and returns without enforcing them, by the names of their subresources.
     pub(crate) documents: BTreeMap<String, String>,
+    /// The settings that only Azure's containers have.
+    pub(crate) container: ContainerSettings,
     /// Fields of the JSON API that the server stores and returns unchanged.
     pub(crate) fields: Map<String, Value>,
 }
@@ -102,6 +105,7 @@ impl Default for BucketSettings {
             tags: BTreeMap::new(),
             cors: Vec::new(),
             documents: BTreeMap::new(),
+            container: ContainerSettings::default(),
             fields: Map::new(),
         }
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test may end anywhere")]
 
 mod access_lists;
+mod azure;
 mod client;
 mod cross_origin;
 mod disk;

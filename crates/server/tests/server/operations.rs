@@ -1,19 +1,21 @@
-//! Finds out which of Amazon's and Google's operations exist, by a request for each. `OPERATIONS.md` has the results.
+//! Finds out which of Amazon's, Google's and Azure's operations exist, by a request for each. `OPERATIONS.md` has the results.
 //!
 //! `LANEWAY_WRITE_OPERATIONS=1 cargo test -p laneway-server --test server operations` rewrites the page.
 
 mod amazon;
+mod azure;
 mod google;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use laneway_server::Attributes;
 
 use crate::client::{Protocol, Rig};
 
-/// An operation and a request for it. `{upload}`, `{etag}`, `{session}` and `{generation}` are replaced by the
-/// fixture's values.
+/// An operation and a request for it. `{upload}`, `{etag}`, `{session}`, `{generation}`, `{copy}` and `{tomorrow}` are
+/// replaced by the fixture's values.
 pub(crate) struct Probe {
     name: &'static str,
     method: &'static str,
@@ -45,6 +47,13 @@ Done with a difference:
 - Checksums of S3 are CRC32, CRC32C, CRC64NVME, SHA-1 and SHA-256. MD5, SHA-512 and XXHash are refused (501).
 - The file of a form (PostObject) may have at most 8 MiB.
 - If the disk is full, the store answers 507, both to S3 and to GCS requests.
+- Azure has one account. Unlike S3 and GCS requests, its requests need a signature, a SAS token or a bearer token, as at the
+  service. A bearer token may have any value. Only containers with public access permit anonymous reads.
+- Blobs of Azure are block blobs. Append and page blobs can be created and read, but their other operations are refused
+  (501).
+- The source of an Azure copy is a blob of this store. Copies end at once. A test can make them pending (`copies_take`).
+- Leases and service properties of Azure are in memory. Its blob names may have 1024 bytes, where the service counts 1024
+  characters. A snapshot shows as a noncurrent version in the other dialects.
 - `GET /_laneway/health` answers `ok`. `POST /_laneway/reset` deletes everything. It then recreates the buckets of
   `--bucket` and the objects of `--seed`.
 ";
@@ -67,8 +76,11 @@ impl Probe {
     }
 
     /// Sends the request to a server with an object `k`, an archived object and an upload of `k`. Returns the status.
-    fn status(&self, xml: bool) -> u16 {
-        let rig = Rig::with(Protocol::PlainH1, |config| config.listen.set_port(0));
+    fn status(&self, dialect: &[(&str, &str)]) -> u16 {
+        let rig = Rig::with(Protocol::PlainH1, |config| {
+            // A copy that can be aborted.
+            config.azure.copies_take = Duration::from_secs(3600);
+        });
         rig.server.create_bucket("empty").unwrap();
         rig.server.store().put("demo", "k", b"hello").unwrap();
         let tree = r#"{"name": "tree", "hierarchicalNamespace": {"enabled": true}, "iamConfiguration": {"uniformBucketLevelAccess": {"enabled": true}}}"#;
@@ -105,7 +117,6 @@ impl Probe {
         ] {
             assert_eq!(rig.send("PUT", path, &[], body).unwrap().status, 200);
         }
-        let dialect: &[(&str, &str)] = if xml { &[("x-goog-api-version", "2")] } else { &[] };
         let cold = Attributes { storage_class: Some("GLACIER".to_owned()), ..Attributes::default() };
         rig.server.store().put_with("demo", "cold", b"hello", cold).unwrap();
         let send = |method: &str, path: &str, headers: &[(&str, &str)], body: String| {
@@ -124,19 +135,34 @@ impl Probe {
             session =
                 begun.header("location").split_once(&rig.server.url()).map_or("", |(_, at)| at).to_owned();
         }
+        let mut copy = String::new();
+        if self.path.contains("{copy}") {
+            let source = [("x-ms-copy-source", "http://localhost/devstoreaccount1/demo/cold")];
+            let begun = send("PUT", "/devstoreaccount1/demo/k", &source, String::new());
+            copy = begun.header("x-ms-copy-id").to_owned();
+        }
+        if dialect == azure::HEADERS {
+            let cors = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods>\
+                        <AllowedHeaders/><ExposedHeaders/><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors></StorageServiceProperties>";
+            send("PUT", "/devstoreaccount1?restype=service&comp=properties", &[], cors.to_owned());
+        }
+        let tomorrow = time::OffsetDateTime::from(SystemTime::now() + Duration::from_secs(86_400));
+        let tomorrow = format!("{}-{:02}-{:02}", tomorrow.year(), u8::from(tomorrow.month()), tomorrow.day());
         let filled = |text: &str| {
-            let text = text.replace("{upload}", &upload).replace("{etag}", &etag);
+            let text = text.replace("{upload}", &upload).replace("{etag}", &etag).replace("{copy}", &copy);
+            let text = text.replace("{tomorrow}", &tomorrow);
             text.replace("{session}", &session).replace("{generation}", &generation)
         };
         let answer = send(self.method, &filled(self.path), self.headers, filled(self.body));
         answer.status
     }
 
-    fn row(&self, xml: bool) -> String {
+    fn row(&self, dialect: &[(&str, &str)]) -> String {
         let path =
             self.path.replace("/demo", "/BUCKET").replace("/empty", "/BUCKET").replace("/new", "/BUCKET");
         let path = path.replace("/vault", "/BUCKET").replace("/tree", "/BUCKET").replace("/soft", "/BUCKET");
         let path = path
+            .replace("/devstoreaccount1", "/ACCOUNT")
             .replace("BUCKET/k", "BUCKET/KEY")
             .replace("BUCKET/cold", "BUCKET/KEY")
             .replace("/o/k", "/o/KEY");
@@ -144,7 +170,7 @@ impl Probe {
             self.headers.iter().map(|(name, _)| *name).filter(|name| name.contains("copy-")).collect();
         let headers =
             if named.is_empty() { String::new() } else { format!(" with `{}`", named.join("`, `")) };
-        let done = match self.status(xml) {
+        let done = match self.status(dialect) {
             200..300 | 308 => "yes".to_owned(),
             refused => refused.to_string(),
         };
@@ -154,19 +180,21 @@ impl Probe {
 
 fn page() -> String {
     let mut page = String::from(
-        "# Operations\n\nThis page lists the operations of Amazon S3 and Google Cloud Storage, and marks those that the embedded \
-         store supports.\n`tests/server/operations.rs` tries each operation, and fails if an answer differs from this page. \
+        "# Operations\n\nThis page lists the operations of Amazon S3, Google Cloud Storage and Azure Blob Storage, and marks those that the\n\
+         embedded store supports. `tests/server/operations.rs` tries each operation, and fails if an answer differs from this page. \
          `LANEWAY_WRITE_OPERATIONS=1`\nwrites the page again. If an operation isn't marked \"yes\", the store refuses it with the \
          status in the table. A refused\nrequest changes nothing.\n",
     );
     page.push_str(DIFFERENCES);
-    let sections: [(&str, &[Probe], bool); 3] = [
-        ("Amazon S3", &amazon::OPERATIONS, false),
-        ("Google Cloud Storage, JSON API", &google::JSON, false),
-        ("Google Cloud Storage, XML API", &google::XML, true),
+    type Section = (&'static str, &'static [Probe], &'static [(&'static str, &'static str)]);
+    let sections: [Section; 4] = [
+        ("Amazon S3", &amazon::OPERATIONS, &[]),
+        ("Google Cloud Storage, JSON API", &google::JSON, &[]),
+        ("Google Cloud Storage, XML API", &google::XML, &[("x-goog-api-version", "2")]),
+        ("Azure Blob Storage", &azure::OPERATIONS, azure::HEADERS),
     ];
-    for (title, probes, xml) in sections {
-        let rows: Vec<String> = probes.iter().map(|probe| probe.row(xml)).collect();
+    for (title, probes, dialect) in sections {
+        let rows: Vec<String> = probes.iter().map(|probe| probe.row(dialect)).collect();
         let done = rows.iter().filter(|row| row.ends_with("| yes |\n")).count();
         let _ = write!(page, "\n## {title}\n\n{done} of {}.\n\n", rows.len());
         page.push_str("| operation | request | |\n|---|---|---|\n");

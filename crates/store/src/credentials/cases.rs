@@ -399,8 +399,36 @@ fn table(cases: &Cases) -> String {
         }
     }
     text.push_str(OF_CERTIFICATES);
+    text.push_str(OF_AZURE);
     text
 }
+
+/// The part of `docs/credentials.md` about Azure. The unit tests in `credentials/azure` check it.
+const OF_AZURE: &str = "
+## Azure
+
+Laneway uses the first source of this table that is set up. A source that is set up but can't be used is an error, which names it. Laneway
+doesn't try another identity then. The order of the sources from AZURE_CLIENT_SECRET on is azure-identity's.
+
+| source | what it gives | what is an error |
+|---|---|---|
+| a credential provider of the program | a token | the provider's error |
+| `AZURE_STORAGE_CONNECTION_STRING` | an account's name, its endpoint, and its key or SAS token | a field without `=`, no account, a key that isn't base64, an expired SAS |
+| `AZURE_STORAGE_KEY`, `_ACCOUNT_KEY`, `_ACCESS_KEY` | the account's key | a key that isn't base64, a URL of another account |
+| `AZURE_STORAGE_SAS_TOKEN`, `_SAS_KEY` | a SAS token | no `sig`, an expired `se`, plain HTTP to another machine |
+| `AZURE_STORAGE_TOKEN` | a token, which isn't renewed | plain HTTP to another machine |
+| `AZURE_CLIENT_SECRET` | a token of a service principal | no `AZURE_TENANT_ID` or `AZURE_CLIENT_ID` |
+| `AZURE_CLIENT_CERTIFICATE_PATH` | | always: not supported yet |
+| `AZURE_FEDERATED_TOKEN_FILE` | a token of a workload identity | an unreadable file, no `AZURE_TENANT_ID` or `AZURE_CLIENT_ID` |
+| `IDENTITY_ENDPOINT` | a token of App Service or Functions | no `IDENTITY_HEADER` |
+| the metadata service of the machine | a token of its managed identity | a refusal, if `AZURE_CLIENT_ID` names the identity |
+| the login of the Azure CLI | a token | a failure of `az` |
+
+The account comes from the URL, `--azure-account`, the connection string, `AZURE_STORAGE_ACCOUNT` or `AZURE_STORAGE_ACCOUNT_NAME`. The
+endpoint comes from `--azure-endpoint`, the connection string, `AZURE_STORAGE_SERVICE_ENDPOINT`, `AZURE_STORAGE_BLOB_ENDPOINT` or
+`AZURE_STORAGE_ENDPOINT`. `UseDevelopmentStorage=true` means Azurite on this machine. A SAS token in a URL is refused, because URLs are
+printed and logged.
+";
 
 /// The text about client certificates in `docs/credentials.md`. The table there shows only the requests for tokens.
 const OF_CERTIFICATES: &str = "

@@ -22,7 +22,7 @@ const SLOW_METADATA: Duration = Duration::from_secs(2);
 
 /// Returns the future's output, or `None` if it takes longer than the limit. Each call starts a thread as its timer.
 /// Requests for credentials are rare, so a thread is cheap enough. If the thread can't start, there is no limit.
-pub(super) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+pub(crate) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let (ring, alarm) = oneshot::channel::<()>();
     let (_cancels, cancelled) = channel::<()>();
     let wait = move || {

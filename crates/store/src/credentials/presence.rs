@@ -38,6 +38,7 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Cloud {
     Aws,
+    Azure,
     Google,
 }
 
@@ -47,6 +48,8 @@ impl Cloud {
     fn is_here(self) -> bool {
         let (tables, name): (&[&str], &str) = match self {
             Self::Aws => (&["sys_vendor", "bios_vendor"], "Amazon EC2"),
+            // Every virtual machine of Azure has this tag, and no other machine of Microsoft has it.
+            Self::Azure => (&["chassis_asset_tag"], "7783-7084-3265-9085-8269-3286-77"),
             Self::Google => (&["product_name"], "Google"),
         };
         let table = |table: &&str| std::fs::read_to_string(format!("/sys/class/dmi/id/{table}"));

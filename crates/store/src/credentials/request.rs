@@ -17,8 +17,9 @@ use crate::secrets::{LEFT_OUT, Secrets};
 const NO_PROGRESS: Duration = Duration::from_secs(20);
 
 /// The secret fields of forms and JSON documents.
-const SECRET_FIELDS: [&str; 8] = [
+const SECRET_FIELDS: [&str; 9] = [
     "assertion",
+    "client_assertion",
     "client_secret",
     "clientSecret",
     "refresh_token",

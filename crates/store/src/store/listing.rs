@@ -58,6 +58,12 @@ impl Store {
         self.dialect.lists_in_order(bucket) && !self.limits.of(bucket).is_unsorted
     }
 
+    /// Returns true if a bucket's listings can start at a key without reading the keys before it, as far as is known.
+    /// Older emulators of Azure can't.
+    pub fn starts_at_keys(&self, bucket: &str) -> bool {
+        self.dialect.starts_at_keys(bucket)
+    }
+
     /// Returns the limits of a bucket's listings, as far as answers have shown them.
     pub fn listing_limits(&self, bucket: &str) -> ListingLimits {
         self.limits.of(bucket)

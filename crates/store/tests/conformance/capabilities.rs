@@ -7,6 +7,8 @@ use laneway_store::Provider;
 pub(crate) enum Capability {
     /// The server checks and keeps checksums, and returns them in answers to writes.
     Checksums,
+    /// The checksums that the server keeps are CRC32Cs.
+    Crc32c,
     /// A write may have a condition on the current object.
     ConditionalPut,
     /// A download of a whole object has the object's checksum.
@@ -79,9 +81,13 @@ const PLAIN: &[Capability] = &[
     ConditionalDelete,
 ];
 
-const SERVERS: [Server; 14] = [
+const SERVERS: [Server; 17] = [
     Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "embedded", dialect: Provider::S3, lacks: &[] },
+    Server { name: "embedded", dialect: Provider::Azure, lacks: &[] },
+    Server { name: "azure", dialect: Provider::Azure, lacks: &[] },
+    // 3.37.0.
+    Server { name: "azurite", dialect: Provider::Azure, lacks: &[] },
     // The embedded server with the habits of other services, which support only a part of each dialect.
     Server { name: "like gcs", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "like s3", dialect: Provider::S3, lacks: &[] },
@@ -122,6 +128,16 @@ const SESSIONS: &[Capability] =
 fn foreign(provider: Provider) -> &'static [Capability] {
     match provider {
         Provider::Gcs => &[ConditionalComplete, PartCopy],
+        // Azure keeps only MD5s. It has no uploads with names, so they can neither be listed nor aborted.
+        Provider::Azure => &[
+            Crc32c,
+            GcsSessions,
+            ConditionalResumable,
+            ResumableStatus,
+            SessionCancel,
+            UploadsByPrefix,
+            NoSuchUpload,
+        ],
         _ => &[
             ChecksumOnRange,
             GcsSessions,

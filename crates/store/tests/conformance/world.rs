@@ -10,8 +10,8 @@ use laneway::dialect::InMemory;
 use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::Habits;
 use laneway_store::{
-    AccessKey, Body, Checksums, Deletion, Error, Get, Got, ObjectId, ObjectMeta, Provider, PutOptions,
-    Settings, Store,
+    AccessKey, Body, Checksums, Deletion, Environment, Error, Get, Got, ObjectId, ObjectMeta, Provider,
+    PutOptions, Settings, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -115,13 +115,15 @@ fn embedded(endpoint: &Endpoint, provider: Provider, place: Place) -> World {
 
 /// Returns a store for an embedded server, with its own lanes.
 pub(crate) fn store_of(endpoint: &Endpoint, provider: Provider) -> Store {
-    let keys = laneway_server::S3Config::default();
+    let (keys, azure) = (laneway_server::S3Config::default(), laneway_server::AzureConfig::default());
     let settings = Settings {
         gcs_endpoint: Some(endpoint.url()),
         s3_endpoint: Some(endpoint.url()),
         access_key: Some(AccessKey::new(keys.access_key, keys.secret_key)),
         region: Some(keys.region),
         project: Some("project".to_owned()),
+        azure_endpoint: Some(format!("{}/{}", endpoint.url(), azure.account)),
+        environment: Environment::of([("AZURE_STORAGE_KEY", azure.key)]),
         ..Settings::default()
     };
     let ca: Vec<PathBuf> = endpoint.ca_file().map(PathBuf::from).into_iter().collect();
@@ -133,6 +135,7 @@ pub(crate) fn store_of(endpoint: &Endpoint, provider: Provider) -> Store {
 fn variable(provider: Provider, suffix: &str) -> Option<String> {
     let name = match provider {
         Provider::Gcs => "LANEWAY_CONFORMANCE_GCS",
+        Provider::Azure => "LANEWAY_CONFORMANCE_AZURE",
         _ => "LANEWAY_CONFORMANCE_S3",
     };
     env::var(format!("{name}{suffix}")).ok().filter(|value| !value.is_empty())
@@ -141,17 +144,18 @@ fn variable(provider: Provider, suffix: &str) -> Option<String> {
 fn external_name(provider: Provider) -> String {
     let usual = match provider {
         Provider::Gcs => "fake-gcs-server",
+        Provider::Azure => "azurite",
         _ => "minio",
     };
     variable(provider, "_SERVER").unwrap_or_else(|| usual.to_owned())
 }
 
 fn external(provider: Provider, place: Place) -> World {
-    let url =
-        variable(provider, "").expect("LANEWAY_CONFORMANCE_GCS or LANEWAY_CONFORMANCE_S3 names an endpoint");
+    let url = variable(provider, "").expect("LANEWAY_CONFORMANCE_GCS, _S3 or _AZURE names an endpoint");
     let mut settings = Settings { project: Some("project".to_owned()), ..Settings::from_env() };
     match provider {
         Provider::Gcs => settings.gcs_endpoint = Some(url),
+        Provider::Azure => settings.azure_endpoint = Some(url),
         _ => settings.s3_endpoint = Some(url),
     }
     let store = Store::new(provider, &settings, Lanes::start(LanesConfig::from_env()).expect("lanes"))

@@ -9,12 +9,12 @@ use laneway_experiments::{
     Error, Event, Repeats, Stop, Target, Workers, clean, commit, ladder as steps, list, mixed, ranges, slices,
 };
 
+use super::counted::{self, SliceLegs};
 use super::options::{DecisionOption, ProtocolOption, StoreOptions, StoreProtocol};
-use super::run::{self, Findings};
-use super::slices::SliceLegs;
-use super::{counted, options};
+use super::{Findings, options};
 use crate::context::{Context, complain};
 use crate::exit::Exit;
+use crate::verbs::bench;
 
 /// Run every benchmark and write a page about them
 ///
@@ -170,7 +170,7 @@ impl<'a> BenchSuite<'a> {
                 Err(exit) => return Ok(exit),
             }
         }
-        Ok(run::exit(is_fine))
+        Ok(bench::exit(is_fine))
     }
 
     fn ladder(&mut self) -> anyhow::Result<Result<bool, Exit>> {
@@ -253,12 +253,12 @@ impl<'a> BenchSuite<'a> {
         &mut self,
         make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
     ) -> anyhow::Result<Result<bool, Exit>> {
-        let workers = run::workers()?;
-        let found = match run::measure(self.context, |stop, tell| make(&workers, stop, tell))? {
+        let workers = bench::workers()?;
+        let found = match bench::measure(self.context, |stop, tell| make(&workers, stop, tell))? {
             Ok(found) => found,
             Err(exit) => return Ok(Err(exit)),
         };
-        run::print(self.context, &found)?;
+        bench::print(self.context, &found)?;
         if !self.context.options.json {
             self.context.output.line("")?;
             self.context.output.flush()?;

@@ -9,11 +9,11 @@ use laneway_experiments::report::Page;
 use laneway_experiments::{Row, Table, links, mixed, parse_arrivals};
 use serde_json::{Value, json};
 
+use super::Findings;
 use super::options::{BenchOptions, ProtocolOption, RepeatOptions, ReportOption};
-use super::run;
-use super::run::Findings;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::verbs::bench;
 
 /// Move small and large objects at once, and measure how long the small ones wait
 ///
@@ -74,7 +74,7 @@ impl MixedBench {
 impl Findings for Mixed {
     fn heading(&self) -> String {
         let (verb, way) = if self.puts { ("upload", "to") } else { ("download", "from") };
-        let path = run::path(self.rtt_s, self.floor_s);
+        let path = bench::path(self.rtt_s, self.floor_s);
         format!("Each method has to {verb} {} {way} {}; {path}", self.what, self.store)
     }
 
@@ -132,7 +132,7 @@ impl LinksBench {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let links = if self.links.is_empty() { Link::USUAL.to_vec() } else { self.links };
         let plan = links::Plan { links, runs: self.repeating.repeats() };
-        run::one(context, &self.report, |workers, stop, tell| links::run(&plan, workers, stop, tell))
+        bench::one(context, &self.report, |workers, stop, tell| links::run(&plan, workers, stop, tell))
     }
 }
 

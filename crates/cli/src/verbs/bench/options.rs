@@ -14,10 +14,10 @@ use laneway_experiments::report::{Heading, Machine, Page};
 use laneway_experiments::verdict::RUNS_MIN;
 use laneway_experiments::{Error, Event, Imitated, Remote, Repeats, Stop, Target, Workers};
 
-use super::run;
-use super::run::Findings;
+use super::Findings;
 use crate::context::{Context, say};
 use crate::exit::{BadUsage, Exit};
+use crate::verbs::bench;
 
 /// The store that a benchmark uses.
 #[derive(Args, Clone, Default, Debug)]
@@ -205,7 +205,7 @@ impl BenchOptions {
         context: &Context,
         make: impl FnOnce(&Workers, &Stop, &mut dyn FnMut(Event<'_>)) -> Result<T, Error>,
     ) -> anyhow::Result<Exit> {
-        run::one(context, &self.report, make)
+        bench::one(context, &self.report, make)
     }
 }
 

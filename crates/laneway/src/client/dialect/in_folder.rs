@@ -21,7 +21,7 @@ use laneway_store::{
 };
 use rustix::fs::OFlags;
 
-use crate::content::content_type;
+use crate::content::encoding;
 use crate::engine::files::FileThreads;
 use crate::engine::fork::PerProcess;
 use crate::local::folder::{CommitOptions, Folder, StagedFile, is_temporary_name};
@@ -165,7 +165,7 @@ impl InFolder {
 
     /// Returns an error if the options have properties or conditions that a folder can't keep.
     fn check_kept(&self, operation: Operation, id: &ObjectId, options: &PutOptions) -> Result<(), Error> {
-        let guessed = content_type::guess(&id.key);
+        let guessed = encoding::content_type(&id.key);
         let is_kept = options.metadata.is_empty()
             && options.content_type.as_deref().is_none_or(|set| Some(set) == guessed)
             && options.content_encoding.is_none()
@@ -553,7 +553,7 @@ fn object_meta(id: ObjectId, file: &Metadata) -> ObjectMeta {
     let etag = format!("{:x}-{changed_ns:x}-{:x}", file.ino(), file.len());
     meta.version = Some(Version::ETag(etag.clone()));
     meta.etag = Some(etag);
-    meta.content_type = content_type::guess(&meta.id.key).map(str::to_owned);
+    meta.content_type = encoding::content_type(&meta.id.key).map(str::to_owned);
     meta.metadata = Some(BTreeMap::new());
     meta.updated = file.modified().ok();
     meta.created = file.created().ok();

@@ -5,7 +5,7 @@ use laneway_store::Version;
 
 use super::journal::{Claim, DownloadSubject, encode, read, seal};
 use crate::content::checksum::Crc;
-use crate::plan::resume::{missing, settled};
+use crate::plan::slices::{missing_ranges, settled_claims};
 
 /// Returns an object of this size.
 fn subject(size: u64) -> DownloadSubject {
@@ -40,8 +40,8 @@ pub fn download_journal(input: &[u8]) {
 }
 
 fn check(claims: Vec<Claim>, size: u64) {
-    let believed = settled(claims, size, Claim::range);
-    let gaps = missing(believed.iter().map(Claim::range), size);
+    let believed = settled_claims(claims, size, Claim::range);
+    let gaps = missing_ranges(believed.iter().map(Claim::range), size);
     let mut all: Vec<_> = believed.iter().map(Claim::range).chain(gaps).collect();
     all.sort_by_key(|range| range.start);
     let mut at = 0;

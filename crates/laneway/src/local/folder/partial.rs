@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::journal::{Claim, DownloadJournal, DownloadSubject, read};
 use super::staged::temporary_name;
 use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
-use crate::plan::resume::settled;
+use crate::plan::slices::settled_claims;
 
 /// The maximum number of attempts to open and then lock a file. Between the two steps, another process can
 /// rename or remove the file.
@@ -117,11 +117,11 @@ fn go_on(
     };
     let (certain, doubtful): (Vec<_>, Vec<_>) =
         claims.into_iter().partition(|claim| boot != 0 && claim.boot == boot);
-    let mut certain = settled(certain, subject.size, Claim::range);
+    let mut certain = settled_claims(certain, subject.size, Claim::range);
     // Ignore claims of an earlier boot that overlap claims of the current boot. Laneway has overwritten
     // their bytes in the current boot.
     let candidates = doubtful.iter().copied().filter(|claim| !overlaps(&certain, claim)).collect();
-    let read_back = confirmed(file, settled(candidates, subject.size, Claim::range), how);
+    let read_back = confirmed(file, settled_claims(candidates, subject.size, Claim::range), how);
     let claimed = match (how.is_cancelled)() {
         // The cancelled job has not read all claims back, so keep all of them for a later run.
         true => doubtful.iter().chain(&certain).map(|claim| u64::from(claim.len)).sum(),

@@ -26,7 +26,7 @@ use crate::content::encoding::ContentEncoding;
 use crate::local::platform::rename_where_absent;
 use crate::local::preserve::PosixAttributes;
 use crate::location::relative::NAME_MAX;
-use crate::plan::resume::settled;
+use crate::plan::slices::settled_claims;
 
 /// The maximum number of further temporary names that Laneway tries if a file with the first name exists.
 const NAMES_TRIED_MAX: u32 = 16;
@@ -218,7 +218,7 @@ impl StagedFile {
     pub(crate) fn claims(&self) -> Vec<Claim> {
         let claims = self.journal.as_ref().and_then(|(journal, _)| journal.claims().ok());
         let len = self.file.metadata().map_or(0, |metadata| metadata.len());
-        settled(claims.unwrap_or_default(), len, Claim::range)
+        settled_claims(claims.unwrap_or_default(), len, Claim::range)
     }
 
     /// Reads a range of the file and returns its checksums. Stops when `is_cancelled` returns true. Blocks

@@ -9,8 +9,7 @@ use laneway_store::{Get, ObjectId, Store, Version};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::path::PathEstimate;
-use super::plan::{self, Plan, RequestGroup, UnreadableRange};
-use super::prices::PriceList;
+use super::plan::{self, Plan, PriceList, RequestGroup, UnreadableRange};
 use crate::content::range_writer::ObjectPin;
 use crate::content::read::{ObjectBytes, collect};
 use crate::location::url;

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use super::cuts::common;
-use super::listing_fault::{EMPTY_PAGES_MAX, ListingFault};
-use super::{ListingBounds, PageRequest};
+use super::{EMPTY_PAGES_MAX, ListingBounds, ListingFault, PageRequest};
 
 /// If a stretch probably has less than this many pages left, Laneway requests only the guessed number of keys
 /// plus a margin. If many keys are left, the guess is right to a few per cent. If the guess is too low,

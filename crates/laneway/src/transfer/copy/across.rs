@@ -13,7 +13,7 @@ use laneway_store::{
     Body, Checksums, Composite, Get, ObjectMeta, PartHasher, PartRules, PutOptions, Version,
 };
 
-use super::{CopyEnds, CopyItem, tags};
+use super::{CopyEnds, CopyItem};
 use crate::Error;
 use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
 use crate::content::range_writer::ObjectPin;
@@ -25,8 +25,8 @@ use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::transfer::composite::{CompositeLayout, CompositeVerdict, in_memory, judge, layout};
-use crate::transfer::second_try::log_second_try;
 use crate::transfer::upload::{Input, PartsUpload, PutOutcome, ReadyPart, put_verified};
+use crate::transfer::{copy, log_second_try};
 
 /// Starts the copy of one object.
 ///
@@ -108,7 +108,7 @@ async fn small(
         None => Cow::Owned(ends.from.head(&item.from.id, got.meta.version.as_ref()).await?),
     };
     let mut options = ends.request.options_of_copy(&described, &ends.request.options(&item.to.key));
-    options.tags = tags::kept(job, ends, item, &got.meta).await?;
+    options.tags = copy::kept_tags(job, ends, item, &got.meta).await?;
     let sent = put_verified(&job.engine.files, &ends.to, &item.to, got.body, &sums, &options).await?;
     job.progress.moved(run.len);
     let verified = weaker(read, sent.moved.verified);
@@ -137,7 +137,7 @@ pub(super) async fn any(job: &JobState, ends: &CopyEnds, item: &CopyItem) -> Cop
         return Err(Error::integrity(url(ends.from.provider(), &item.from.id), message));
     }
     let mut options = ends.request.options_of_copy(&meta, &ends.request.options(&item.to.key));
-    options.tags = tags::kept(job, ends, item, &meta).await?;
+    options.tags = copy::kept_tags(job, ends, item, &meta).await?;
     let once = || streamed(job, ends, item, &meta, &options);
     let sent = match once().await {
         Err(error) if error.is_mismatch() => {

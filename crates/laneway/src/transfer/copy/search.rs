@@ -5,13 +5,14 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, Provider};
 
-use super::{CopyEnds, CopyItem, across, folder, within};
+use super::{CopyEnds, CopyItem, across, within};
 use crate::job::pump::{CancelledJob, ItemGroup};
 use crate::job::running::JobState;
 use crate::job::search::{HeadOutcome, Prefix, Search, asked};
 use crate::listing::ListingSource;
 use crate::location::mapping::{single_key, tree_prefix};
 use crate::location::url;
+use crate::transfer::copy;
 use crate::{Error, Op};
 
 /// Finds the objects to copy from store to store.
@@ -51,7 +52,7 @@ impl<'a> CopySearch<'a> {
         let prefix = tree_prefix(self.to.key, is_folder, &name);
         let tree = source.recursive.then_some(prefix.as_str());
         let is_one_bucket = ends.is_within() && source.bucket == self.to.bucket;
-        if is_one_bucket && folder::rename(self.search, &ends, source, &prefix).await? {
+        if is_one_bucket && copy::rename_folder(self.search, &ends, source, &prefix).await? {
             return Ok(());
         }
         let mut objects = source.objects(&ends.from, self.search.order());

@@ -12,16 +12,16 @@ use laneway_store::{
 };
 
 use super::across::{CopyOutcome, FinishedCopy};
-use super::{CopyEnds, CopyItem, across, tags};
+use super::{CopyEnds, CopyItem, across};
 use crate::Error;
 use crate::content::checksum::written;
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::location::url;
-use crate::plan::copies::CopySizes;
+use crate::plan::parts::CopySizes;
 use crate::plan::requests_at_once;
-use crate::transfer::moved;
 use crate::transfer::upload::{CONFLICTS_MAX, PutOutcome, StoreUpload, begun};
+use crate::transfer::{copy, moved};
 
 /// Returns whether an object is known to be too large to copy in one request.
 pub(super) fn is_large(item: &CopyItem, sizes: CopySizes, can: &Capabilities) -> bool {
@@ -218,7 +218,7 @@ fn compare(ends: &CopyEnds, source: Option<&ObjectMeta>, copied: &ObjectMeta) ->
 async fn copy_parts(job: &JobState, ends: &CopyEnds, item: &CopyItem, options: &PutOptions) -> CopyOutcome {
     let meta = job.unless_cancelled(ends.from.head(&item.from.id, None)).await??;
     let mut options = ends.request.options_of_copy(&meta, options);
-    options.tags = tags::kept(job, ends, item, &meta).await?;
+    options.tags = copy::kept_tags(job, ends, item, &meta).await?;
     let upload = begun(job, &ends.to, ends.to.begin(&item.to, &options), StoreUpload::Multipart).await??;
     let parts = job.engine.copy_sizes.parts(meta.size, ends.to.capabilities().parts);
     let ranges = parts.map(|(_, range)| (&item.from.id, &meta, range)).collect();

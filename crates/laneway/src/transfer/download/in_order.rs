@@ -27,7 +27,7 @@ use crate::location::url;
 use crate::plan::slices::SLICE_MIN;
 use crate::plan::{SMALL_DOWNLOAD_MAX, requests_at_once};
 use crate::transfer::composite::in_memory;
-use crate::transfer::second_try::log_second_try;
+use crate::transfer::log_second_try;
 use crate::{ByteRange, CopyRequest, Error, Op, Progress};
 
 /// The size, in bytes, of the slices that Laneway fetches in advance. The first request also brings at most

@@ -8,17 +8,16 @@ use futures_util::future::FutureExt;
 use laneway_lanes::attempts::{note, note_another};
 use laneway_store::{Get, Got, ObjectId, ObjectMeta, Store};
 
-use super::DownloadOutcome;
 use super::opening::{OpenerResult, OpenerWriter};
 use super::sliced::{DownloadTarget, PartialGuard, RestDownload, keep};
-use super::verify::store_small;
+use super::{DownloadOutcome, store_small};
 use crate::content::checksum::{ChecksumSet, Crc};
 use crate::content::read::read_range;
 use crate::job::running::JobState;
 use crate::local::folder::FilePlace;
 use crate::location::url;
 use crate::plan::slices::is_sliced;
-use crate::transfer::second_try::log_second_try;
+use crate::transfer::log_second_try;
 use crate::{CopyRequest, Error};
 
 /// Downloads an object into a file at `place`. If the object has at most `collect_max` bytes, Laneway first

@@ -8,8 +8,7 @@ use laneway_lanes::{MemoryBudget, Reservation};
 use laneway_store::{ObjectMeta, Route};
 use tokio::sync::oneshot;
 
-use super::claims::Claims;
-use super::sliced::{DownloadTarget, LargeDownload};
+use super::sliced::{Claims, DownloadTarget, LargeDownload};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::range_writer::{Output, RangeWriter};
 use crate::plan::SMALL_DOWNLOAD_MAX;

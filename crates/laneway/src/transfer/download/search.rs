@@ -9,20 +9,19 @@ use std::sync::Arc;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, ObjectMeta, Provider, Store, Version};
 
-use super::{DownloadItem, fetch_one, in_order, small};
+use super::{DownloadItem, fetch_one, in_order};
 use crate::event::Verified;
 use crate::job::existing::EXISTS;
 use crate::job::pump::{CancelledJob, ITEM_COST, ItemGroup};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
-use crate::job::search::{HeadOutcome, Search, asked};
+use crate::job::search::{FOLDED, HeadOutcome, Search, TakenNames, asked};
 use crate::listing::{ListingSource, SourceObject};
 use crate::local::folder::{FilePlace, Folder, LocalDestination, is_directory, is_stream};
 use crate::location::mapping::tree_prefix;
-use crate::location::names::{FOLDED, TakenNames};
 use crate::location::relative::RelativePath;
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
-use crate::transfer::moved;
+use crate::transfer::{download, moved};
 use crate::{CopyRequest, Error, Location, Op};
 
 /// The number of bytes reserved for an object of unknown size. If the object isn't larger, it is collected in
@@ -322,7 +321,7 @@ impl<'a> DownloadSearch<'a> {
     ) -> Result<(), CancelledJob> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
-        group.send(units, |items| small::fetch_group(job, request, store, items)).await
+        group.send(units, |items| download::fetch_group(job, request, store, items)).await
     }
 }
 
@@ -346,7 +345,7 @@ pub(crate) async fn one(job: Arc<JobState>, request: Arc<CopyRequest>, store: St
     } else if request.dry_run {
         plan(job, store, item).await;
     } else if size <= SMALL_DOWNLOAD_MAX && !request.is_undescribed() {
-        small::fetch_group(job, request, store, vec![item]).await;
+        download::fetch_group(job, request, store, vec![item]).await;
     } else {
         fetch_one(job, request, store, item, 0).await;
     }

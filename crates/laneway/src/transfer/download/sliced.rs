@@ -11,21 +11,18 @@ use futures_util::future::{BoxFuture, Fuse};
 use futures_util::stream::FuturesUnordered;
 use laneway_lanes::SpareClaim;
 use laneway_lanes::attempts::note_another;
-use laneway_store::{Got, ObjectId, ObjectMeta, Store};
+use laneway_store::{Got, ObjectId, ObjectMeta, Route, Store};
 
 use super::opening::{OpenerResult, OpenerWriter};
-use super::slice::SliceWriter;
-use super::verify::{composite_of, verify_file};
-use super::{DownloadOutcome, composite};
-use crate::content::checksum::{ChecksumSet, Crc, RangeChecksums};
-use crate::content::range_writer::ObjectPin;
+use super::{DownloadOutcome, composite, composite_of, verify_file};
+use crate::content::checksum::{ChecksumHasher, ChecksumSet, Crc, RangeChecksums};
+use crate::content::range_writer::{ObjectPin, Output, RangeWriter};
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
 use crate::location::url;
-use crate::plan::resume::missing;
-use crate::plan::slices::{Slices, SplitChoice, StreamProgress, is_sliced};
-use crate::{CopyRequest, Error};
+use crate::plan::slices::{CLAIM_LEN, Slices, SplitChoice, StreamProgress, is_sliced, missing_ranges, split};
+use crate::{CopyRequest, Error, Progress};
 
 /// Up to this size in bytes, an object is fetched in one stream if the store has only its MD5, because the
 /// MD5s of slices can't be combined.
@@ -75,7 +72,7 @@ impl LargeDownload {
     ) -> Result<Self, Error> {
         Self::prepare(meta, destination, is_cancelled, false, |done: &[(u64, RangeChecksums)], size| {
             let done = done.iter().map(|(start, run)| *start..*start + run.len);
-            Slices::planned(missing(done, size))
+            Slices::planned(missing_ranges(done, size))
         })
     }
 
@@ -131,7 +128,7 @@ pub(super) struct RestDownload<'a> {
     pub(super) runs: BTreeMap<u64, RangeChecksums>,
 }
 
-pub(super) type OpenerStream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
+type OpenerStream<'s> = Fuse<BoxFuture<'s, Result<Got, laneway_store::Error>>>;
 
 impl RestDownload<'_> {
     /// Fetches an object whose version, size and checksum are known.
@@ -380,5 +377,139 @@ impl Drop for PartialGuard<'_> {
             Some(bytes) => self.job.kept(bytes),
             None => self.staged.abandon(),
         }
+    }
+}
+
+/// A slice that is being fetched.
+type SliceWriter = RangeWriter<Slice>;
+
+#[derive(Debug)]
+pub(crate) struct Slice {
+    end: u64,
+    claims: Claims,
+    staged: Arc<StagedFile>,
+}
+
+impl Output for Slice {
+    fn route(&self, _at: u64) -> Route {
+        Route::Freight
+    }
+
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        let own = (bytes.len() as u64).min(self.end - at);
+        let bytes = &bytes[..own as usize];
+        self.staged.write_at(bytes, at)?;
+        self.claims.update(bytes, &self.staged);
+        Ok(own)
+    }
+}
+
+impl SliceWriter {
+    pub(crate) fn new(
+        range: Range<u64>,
+        of: ObjectPin,
+        wanted: ChecksumSet,
+        staged: Arc<StagedFile>,
+        progress: Arc<Progress>,
+    ) -> Arc<Self> {
+        let slice = Slice { end: range.end, claims: Claims::new(range.start, wanted), staged };
+        Self::pinned(range.start, of, slice, progress)
+    }
+
+    /// Cuts at most `most` bytes from the end of the range, and returns them for another stream.
+    pub(crate) fn split(&self, most: u64) -> Option<Range<u64>> {
+        self.cut(|at, slice| {
+            let mut left = at..slice.end;
+            let end = split(&mut left, most);
+            slice.end = left.end;
+            end
+        })
+    }
+
+    /// Returns the checksums of the written bytes.
+    pub(crate) fn finish(&self) -> RangeChecksums {
+        self.end(|slice| slice.claims.finish(&slice.staged))
+    }
+}
+
+/// The checksums of a stream so far. As soon as a MiB is written to the file, the file's journal records it
+/// with its checksum (a claim), so that a later run needn't fetch it again.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    wanted: ChecksumSet,
+    /// The checksums of all claimed ranges together.
+    ended: RangeChecksums,
+    /// The start of the next claim.
+    start: u64,
+    under_way: ChecksumHasher,
+}
+
+impl Claims {
+    /// Returns the checksums of a stream that begins at the object's offset `start`.
+    pub(crate) fn new(start: u64, wanted: ChecksumSet) -> Self {
+        Self { wanted, ended: RangeChecksums::of(b"", wanted), start, under_way: ChecksumHasher::new(wanted) }
+    }
+
+    /// Adds the next bytes. The caller must first write them to the file, because this function may record
+    /// them in the file's journal.
+    pub(crate) fn update(&mut self, mut bytes: &[u8], staged: &StagedFile) {
+        if !staged.is_journaled() {
+            return self.under_way.update(bytes);
+        }
+        while !bytes.is_empty() {
+            let at = self.start + self.under_way.len();
+            let room = (CLAIM_LEN - at % CLAIM_LEN) as usize;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.under_way.update(now);
+            if now.len() == room {
+                self.claim(staged);
+            }
+            bytes = later;
+        }
+    }
+
+    /// Ends the stream, and returns the checksums of all its bytes.
+    pub(crate) fn finish(&mut self, staged: &StagedFile) -> RangeChecksums {
+        self.claim(staged);
+        std::mem::replace(&mut self.ended, RangeChecksums::of(b"", self.wanted))
+    }
+
+    fn claim(&mut self, staged: &StagedFile) {
+        let run = std::mem::replace(&mut self.under_way, ChecksumHasher::new(self.wanted)).finish();
+        staged.claim(self.start, &run);
+        self.start += run.len;
+        self.ended = self.ended.then(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use laneway_store::{GetSink as _, ObjectId, ObjectMeta};
+
+    use super::*;
+    use crate::local::folder::Folder;
+    use crate::location::relative::RelativePath;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_slice_that_is_split_stops_where_the_other_begins() {
+        let (dir, size) = (tempfile::tempdir().unwrap(), 6 * MIB);
+        let place = Folder::new(dir.path()).place(&RelativePath::new("f".into()).unwrap());
+        let staged = Arc::new(place.stage(size).unwrap());
+        let meta = ObjectMeta::new(ObjectId::new("b", "k"), size);
+        let of = ObjectPin::of(&meta);
+        let writer = SliceWriter::new(0..size, of, ChecksumSet::CRC32C, staged, Arc::default());
+        let mut sink = writer.sink();
+        sink.begin(&meta, 0..size).unwrap();
+        assert_eq!(sink.write(&[7; 1000]).unwrap(), Route::Stay);
+        assert_eq!(writer.split(size), Some(4 * MIB..size));
+        assert_eq!(writer.split(MIB), None, "the end would be a small request");
+        assert_eq!(sink.write(&[7; 6 << 20]).unwrap(), Route::Stop);
+        assert_eq!(writer.finish(), RangeChecksums::of(&[7; 4 << 20], ChecksumSet::CRC32C));
     }
 }

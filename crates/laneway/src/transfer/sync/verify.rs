@@ -1,6 +1,5 @@
 //! Compares two folders or prefixes by their listings, and by the bytes of local files.
 
-mod content;
 mod finding;
 mod report;
 
@@ -209,8 +208,12 @@ impl Pair<'_> {
         if !self.request.read || !is_local || finding != Finding::Same(Verified::Unverified) {
             return (finding, None);
         }
-        match content::finding(job, (&self.request.source, source), (&self.request.destination, destination))
-            .await
+        match finding::content_finding(
+            job,
+            (&self.request.source, source),
+            (&self.request.destination, destination),
+        )
+        .await
         {
             Ok(finding) => (finding, None),
             Err(error) => (Finding::Unreadable(error.to_string()), Some(error)),

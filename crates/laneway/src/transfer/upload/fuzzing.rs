@@ -3,7 +3,7 @@
 use laneway_store::StoredPart;
 
 use super::journal::{crc64, is_newer, read};
-use crate::plan::kept_parts::{UnfinishedAction, believed, worth};
+use crate::plan::parts::{UnfinishedAction, believed, worth};
 
 /// Reads arbitrary bytes as a journal, and the same bytes as lines with valid checksums.
 pub fn upload_journal(input: &[u8]) {

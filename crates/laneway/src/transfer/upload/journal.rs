@@ -24,9 +24,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::local::folder::hold;
-use crate::location::identity::FileIdentity;
-use crate::location::url;
-use crate::plan::kept_parts::UploadSubject;
+use crate::location::{FileIdentity, url};
+use crate::plan::parts::UploadSubject;
 
 /// The version of the format. Raise it when a record changes its meaning. A journal in a newer format is left
 /// alone.

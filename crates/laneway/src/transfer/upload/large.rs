@@ -12,14 +12,13 @@ use super::unfinished::{self, UnfinishedUpload, UploadState};
 use super::verify::ExpectedChecksum;
 use super::{UploadItem, input, journal, put_verified};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
-use crate::content::gzip;
+use crate::content::encoding;
 use crate::event::Verified;
 use crate::job::running::{JobState, ResultObject, TransferOutcome};
-use crate::location::identity::FileIdentity;
-use crate::location::url;
+use crate::location::{FileIdentity, url};
 use crate::plan::parts::{PART_USUAL, part_len};
 use crate::plan::{PARTS_AT_ONCE, SMALL_UPLOAD_MAX};
-use crate::transfer::second_try::log_second_try;
+use crate::transfer::log_second_try;
 use crate::{CopyRequest, Error, ErrorKind};
 
 /// Uploads one file in parts, and returns the identity of the uploaded file. No part is held in memory. Each
@@ -102,7 +101,7 @@ async fn send(
     if request.gzip.takes(&item.path) {
         let stream = input::InputStream {
             name: item.path.display().to_string(),
-            input: Box::new(gzip::compressed(source.stream())),
+            input: Box::new(encoding::compressed(source.stream())),
             found: item.size,
         };
         // gzip makes even incompressible data at most 1/512 larger.

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use laneway_lanes::attempts::counted;
 use laneway_store::{ObjectId, PutOptions, Store};
 
-use super::{UploadItem, input, small, upload_large};
-use crate::content::gzip;
+use super::{UploadItem, input, upload_large};
+use crate::content::encoding;
 use crate::job::existing::{self, EXISTS};
 use crate::job::pump::{CancelledJob, ItemGroup};
 use crate::job::running::JobState;
@@ -24,6 +24,7 @@ use crate::location::mapping::{SourceName, name_of_path, single_key, tree_prefix
 use crate::location::relative::RelativePath;
 use crate::location::url;
 use crate::plan::SMALL_UPLOAD_MAX;
+use crate::transfer::upload;
 use crate::{CopyRequest, Error, Op, Warning};
 
 /// The number of local sources whose metadata is read in one batch.
@@ -206,7 +207,7 @@ impl UploadSearch<'_> {
                     PosixAttributes::default(),
                 );
                 let input: Box<dyn Read + Send> = match self.search.request.gzip.takes(&path) {
-                    true => Box::new(gzip::compressed(file)),
+                    true => Box::new(encoding::compressed(file)),
                     false => Box::new(file),
                 };
                 self.stream(store, input::InputStream { name, input, found: 0 }, id, options).await
@@ -418,7 +419,7 @@ impl UploadSearch<'_> {
     ) -> Result<(), CancelledJob> {
         let Search { job, request, units, .. } = &*self.search;
         let (job, request, store) = (Arc::clone(job), Arc::clone(request), store.clone());
-        waiting.group.send(units, |items| small::upload_group(job, request, store, items)).await
+        waiting.group.send(units, |items| upload::upload_group(job, request, store, items)).await
     }
 
     async fn fail(&self, path: PathBuf, error: impl FnOnce(String) -> Error) -> Result<(), CancelledJob> {
@@ -448,7 +449,7 @@ pub(crate) async fn one(job: Arc<JobState>, request: Arc<CopyRequest>, store: St
     if request.dry_run {
         plan(&job, &store, item).await;
     } else if item.size <= SMALL_UPLOAD_MAX {
-        small::upload_group(job, request, store, vec![item]).await;
+        upload::upload_group(job, request, store, vec![item]).await;
     } else {
         upload_large(job, request, store, item).await;
     }

@@ -13,12 +13,12 @@ use rustix::io::Errno;
 use crate::Error;
 use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
 use crate::local::preserve::PosixAttributes;
-use crate::location::identity::FileIdentity;
+use crate::location::FileIdentity;
 
 /// The number of bytes of a file that are read at a time for a checksum.
 const READ: usize = 256 << 10;
 
-pub(crate) const CHANGED: &str = "changed while it was read, so nothing was written to the destination";
+const CHANGED: &str = "changed while it was read, so nothing was written to the destination";
 
 /// The unit of `st_blocks` in bytes. This unit doesn't depend on the file system's block size.
 const BLOCK: u64 = 512;

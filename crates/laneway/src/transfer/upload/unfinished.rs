@@ -14,7 +14,7 @@ use super::journal::{JournalContent, StoreUpload, UploadJournal, abandoned};
 use super::parts::withdraw;
 use crate::Error;
 use crate::job::running::JobState;
-use crate::plan::kept_parts::{IDLE_MAX, UnfinishedAction, UploadSubject, believed, worth};
+use crate::plan::parts::{IDLE_MAX, UnfinishedAction, UploadSubject, believed, worth};
 
 /// The maximum number of abandoned uploads that a run aborts. So even a folder full of old journals costs
 /// only a few requests.

@@ -10,7 +10,7 @@ use crate::engine::files::FileThreads;
 use crate::event::Verified;
 use crate::job::running::{ResultObject, TransferOutcome};
 use crate::location::url;
-use crate::transfer::second_try::log_second_try;
+use crate::transfer::log_second_try;
 
 /// The checksum that the caller gave for the bytes, and the object's URL for the error.
 #[derive(Clone, Default, Debug)]

@@ -87,6 +87,7 @@ pub(in crate::s3) fn complete(
         parts: Some(parts.len() as u32),
         part_sizes: parts.iter().map(|part| part.written.sums.size).collect(),
         part_sums: part_sums(&upload, &parts),
+        blob: None,
     };
     dialect.conflict(&input.bucket, &input.key, &precondition, upload.initiated_us).inspect_err(|_| {
         dialect.objects.uploads.remove(&upload.id);

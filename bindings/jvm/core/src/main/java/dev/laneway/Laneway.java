@@ -133,6 +133,16 @@ public final class Laneway implements AutoCloseable {
       return with("gcs_endpoint", url);
     }
 
+    /** Sets the storage account of Azure URLs that name none, instead of the variables. */
+    public Builder azureAccount(String name) {
+      return with("azure_account", name);
+    }
+
+    /** Sets the URL of the Blob service of Azure's storage account, instead of the variables. */
+    public Builder azureEndpoint(String url) {
+      return with("azure_endpoint", url);
+    }
+
     /** Sets the AWS region, instead of the one from the variables or the profile. */
     public Builder region(String region) {
       return with("region", region);

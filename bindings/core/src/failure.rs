@@ -21,13 +21,16 @@ pub struct Failure {
     pub attempts: u32,
     /// True if the same call may succeed later.
     pub is_retryable: bool,
+    /// The operating system's code, if it caused the failure.
+    pub system_code: Option<i32>,
 }
 
 impl Failure {
     /// Returns a failure that a binding itself detects.
     pub fn own(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let (url, status, service_code) = (None, None, None);
-        Self { kind, message: message.into(), url, status, service_code, attempts: 0, is_retryable: false }
+        let message = message.into();
+        let (url, status, service_code, system_code) = (None, None, None, None);
+        Self { kind, message, url, status, service_code, attempts: 0, is_retryable: false, system_code }
     }
 
     /// Returns a failure for a mistake of the caller.
@@ -98,8 +101,15 @@ impl From<&Error> for Failure {
             service_code: error.service_code().map(str::to_owned),
             attempts: error.attempts(),
             is_retryable: error.is_retryable(),
+            system_code: system_code(error),
         }
     }
+}
+
+fn system_code(error: &Error) -> Option<i32> {
+    let first = std::error::Error::source(error);
+    std::iter::successors(first, |error| error.source())
+        .find_map(|error| error.downcast_ref::<std::io::Error>()?.raw_os_error())
 }
 
 impl From<Error> for Failure {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -90,7 +91,15 @@ impl<S: LogSink> Subscriber for Subscription<S> {
     fn event(&self, event: &Event<'_>) {
         let mut text = RecordText(String::new());
         event.record(&mut text);
-        self.0.take(*event.metadata().level(), text.0);
+        let text = match event.metadata().target() {
+            ORIGIN => {
+                let mut change = OriginChange::default();
+                event.record(&mut change);
+                change.line()
+            }
+            _ => text.0,
+        };
+        self.0.take(*event.metadata().level(), text);
     }
 
     fn enter(&self, _span: &Id) {}
@@ -114,6 +123,52 @@ impl Visit for RecordText {
     }
 }
 
+/// The target of records about origins that don't answer, or answer again (`laneway_lanes::ORIGIN`).
+const ORIGIN: &str = "laneway::origin";
+
+/// The fields of a record about an origin that doesn't answer, or answers again.
+#[derive(Default)]
+struct OriginChange {
+    origin: String,
+    is_away: bool,
+    cause: String,
+    millis: u64,
+}
+
+impl OriginChange {
+    fn line(&self) -> String {
+        let (origin, seconds) = (&self.origin, Duration::from_millis(self.millis).as_secs_f64());
+        match self.is_away {
+            // Most causes name the origin.
+            true if self.cause.contains(origin) => format!("retrying for up to {seconds} s: {}", self.cause),
+            true => format!("retrying for up to {seconds} s: {origin}: {}", self.cause),
+            false => format!("{origin} answers again, after {seconds} s"),
+        }
+    }
+}
+
+impl Visit for OriginChange {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if matches!(field.name(), "retry_for_ms" | "after_ms") {
+            self.millis = value;
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if field.name() == "is_away" {
+            self.is_away = value;
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "origin" => self.origin = format!("{value:?}"),
+            "cause" => self.cause = format!("{value:?}"),
+            _ => {}
+        }
+    }
+}
+
 /// The events of all listeners, by number. For example, a JVM has one listener for each class loader that loads the
 /// binding. In a C program, each thread can have a listener.
 static LISTENERS: LazyLock<RwLock<HashMap<u64, Arc<Events>>>> = LazyLock::new(RwLock::default);
@@ -134,4 +189,24 @@ pub fn listener(number: u64) -> Option<Arc<Events>> {
 /// Returns the events of all listeners.
 fn listeners() -> Vec<Arc<Events>> {
     LISTENERS.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_reported_as_a_sentence() {
+        let mut away = OriginChange {
+            origin: "http://h:1".to_owned(),
+            is_away: true,
+            cause: "http://h:1: can't connect".to_owned(),
+            millis: 15_000,
+        };
+        assert_eq!(away.line(), "retrying for up to 15 s: http://h:1: can't connect");
+        away.cause = "the server answered 503".to_owned();
+        assert_eq!(away.line(), "retrying for up to 15 s: http://h:1: the server answered 503");
+        (away.is_away, away.millis) = (false, 2500);
+        assert_eq!(away.line(), "http://h:1 answers again, after 2.5 s");
+    }
 }

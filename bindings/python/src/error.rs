@@ -20,6 +20,7 @@ pub(crate) fn failed(py: Python<'_>, failure: &Failure) -> PyErr {
         details.set_item("service_code", &failure.service_code)?;
         details.set_item("attempts", failure.attempts)?;
         details.set_item("is_retryable", failure.is_retryable)?;
+        details.set_item("errno", failure.system_code)?;
         made(py, (failure.kind.name(), &failure.message, details).into_pyobject(py)?.into_any())
     };
     details().unwrap_or_else(|error| error)
@@ -35,6 +36,12 @@ fn made(py: Python<'_>, arguments: Bound<'_, PyAny>) -> PyResult<PyErr> {
     static OF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let of = OF.import(py, "laneway.exceptions", "_of")?;
     Ok(PyErr::from_value(of.call1(arguments.cast_into()?)?))
+}
+
+/// Returns a message of the library, with the program's options replaced by this package's.
+pub(crate) fn in_python<'py>(py: Python<'py>, message: &str) -> PyResult<Bound<'py, PyAny>> {
+    static IN_PYTHON: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    IN_PYTHON.import(py, "laneway.exceptions", "in_python")?.call1((message,))
 }
 
 /// Creates the exception for using a closed file or stream.

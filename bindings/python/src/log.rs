@@ -19,6 +19,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tracing::Level;
 
+use crate::error;
+
 /// After this time, the logger's level is read again, because the program may have changed it.
 const LEVEL_KEPT: Duration = Duration::from_millis(200);
 
@@ -94,8 +96,10 @@ fn hand_on() {
         let handed = Python::try_attach(|py| {
             for (level, text) in lines {
                 // If a logging handler of the program fails, ignore it.
-                let _ = logger(py)
-                    .and_then(|logger| logger.call_method1(intern!(py, "log"), (level, "%s", text)));
+                let _ = logger(py).and_then(|logger| {
+                    let text = error::in_python(py, &text)?;
+                    logger.call_method1(intern!(py, "log"), (level, "%s", text))
+                });
             }
         });
         if handed.is_none() {

@@ -132,6 +132,9 @@ def test_what_is_missing_or_forbidden_is_pythons_own(fs, folder):
     for failing in (lambda: fs.rm(folder), lambda: fs.cat_file("lake"), lambda: fs.modified(folder)):
         with pytest.raises(IsADirectoryError):
             failing()
+    for failing in (lambda: fs.rm(folder), lambda: fs.mv(folder, f"{folder}2")):
+        with pytest.raises(IsADirectoryError, match="is a directory; pass recursive=True$"):
+            failing()
     with pytest.raises(ValueError, match="'rb', 'wb', 'xb' or 'ab'"):
         fs.open(path, "r+b")
 

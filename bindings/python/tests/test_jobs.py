@@ -5,6 +5,7 @@ import itertools
 import logging
 import os
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
@@ -54,6 +55,17 @@ def test_there_and_back_with_progress(store, tree, reached, tmp_path):
     assert back["files"] == 30 and callback.size == callback.value == there["bytes"]
     laneway.remove(store.url, recursive=True, progress=True, **reached)
     assert store.list().collect() == []
+
+
+def test_progress_is_reported_at_most_ten_times_a_second(store, tree, reached):
+    for n in range(1000):
+        (tree / f"more-{n}").write_bytes(b"x")
+    seen = []
+    began = time.monotonic()
+    laneway.copy(tree, store.url, recursive=True, progress=seen.append, **reached)
+    # The first report comes at once, and the last at the end.
+    assert len(seen) <= 2 + (time.monotonic() - began) / 0.1
+    assert seen[-1].items_done == seen[-1].items_found == 1030 and seen[-1].scan_complete
 
 
 def test_awaited(store, tree, reached):
@@ -194,6 +206,9 @@ def test_the_options_of_a_message_have_their_names_in_python():
         ),
         "run aws sso login --profile p, or ls -r --json": "run aws sso login --profile p, or ls -r --json",
         "bucket/a--no-clobber-b": "bucket/a--no-clobber-b",
+        "5 bytes are kept; run the same command to continue from there": (
+            "5 bytes are kept; make the same call again to continue from there"
+        ),
     }.items():
         assert in_python(message) == translated
 
@@ -255,7 +270,7 @@ def test_jobs_reach_stores_with_their_own_configuration(make, store, tree, tmp_p
     assert laneway.sync((store, "synced"), tmp_path / "back")["files"] == 30
     assert laneway.copy(store / "synced", tmp_path / "copied", recursive=True, contents=True)["files"] == 30
     assert asyncio.run(laneway.copy_async([(store, "synced/0/0")], tmp_path / "one"))["files"] == 1
-    with pytest.raises(ValueError, match="different settings"):
+    with pytest.raises(ValueError, match="the same settings"):
         laneway.sync(*(make(client_options={"read_timeout": next(_TIMEOUTS)}) for _ in range(2)))
     assert laneway.remove(store, recursive=True)["files"] == 30
 

@@ -1,4 +1,5 @@
 import asyncio
+import warnings
 
 import pytest
 
@@ -29,3 +30,29 @@ def test_awaited(store):
 
     asyncio.run(write())
     assert store.get("k").bytes() == CONTENT
+
+
+def test_a_file_that_is_never_closed_is_warned_about(store):
+    file = store.open_writer("k")
+    file.write(CONTENT)
+    with pytest.warns(ResourceWarning, match="unclosed file <laneway.WritableFile name=.*k.*>: its object was not written"):
+        del file
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for end in ("close", "abort"):
+            file = store.open_writer("k")
+            getattr(file, end)()
+            del file
+
+
+def test_the_warning_keeps_the_exception_that_is_raised(store):
+    def write():
+        file = store.open_writer("k")
+        file.write(CONTENT)
+        raise KeyError("k")
+
+    with pytest.warns(ResourceWarning):
+        try:
+            write()
+        except KeyError:
+            pass

@@ -79,3 +79,9 @@ def test_awaited(store, tmp_path):
     assert asyncio.run(write()) == b"012"
     assert store.get("io").bytes() == LARGE
     assert sum(map(len, store.list("many/"))) == 100
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_string_is_refused_with_what_to_pass(store, awaited, is_async):
+    with pytest.raises(TypeError, match="pass pathlib.Path for a file, or bytes"):
+        awaited(store.put_async, "k", "file.csv") if is_async else store.put("k", "file.csv")

@@ -10,7 +10,7 @@ def test_sign(make, awaited):
     hour = timedelta(hours=1)
     if store.scheme == "gs":
         # Nothing can be signed without credentials.
-        with pytest.raises(laneway.exceptions.BaseError):
+        with pytest.raises(laneway.exceptions.UnauthenticatedError, match="^sign a URL of gs://"):
             store.sign("GET", "k", hour)
         return
     store.put("k", b"bytes")
@@ -21,3 +21,5 @@ def test_sign(make, awaited):
         assert store.get("b").bytes() == b"put"
     with pytest.raises(ValueError):
         store.sign("FETCH", "k", hour)
+    with pytest.raises(ValueError, match="expires_in must not be negative"):
+        store.sign("GET", "k", -hour)

@@ -70,11 +70,44 @@ def test_a_folder_of_a_store_is_a_store(make):
         ({"client_options": {"http2_only": True}}, "'http2_only' has no meaning here: the engine"),
         ({"client_options": {"region": "r"}}, "no client option 'region'"),
         ({"retry_config": {"max_retries": 3}}, "retry_timeout"),
+        ({"regoin": "r"}, "S3Store has no key 'regoin'; similar keys are region"),
+        ({"anon": True}, "no key 'anon'; skip_signature=True"),
+        ({"aws_anonymous": True}, "skip_signature=True"),
+        ({"credentials": {}}, "pass access_key_id and secret_access_key"),
+        ({"retries": 3}, "no key 'retries'; retry_config"),
+        ({"retry_timeout": 3}, "pass it in retry_config"),
+        ({"config": {"read_timeout": 3}}, "pass it in client_options"),
+        ({"xyz": 3}, "no key 'xyz'; the keys are .*, region, "),
     ],
 )
 def test_keys_that_mean_nothing_are_refused_by_name(arguments, says):
     with pytest.raises(UnknownConfigurationKeyError, match=says):
         laneway.S3Store("lake", **arguments)
+
+
+def test_keys_that_gcs_lacks_are_refused_by_name():
+    for name, says in [("acces_key_id", "GCSStore has no key 'acces_key_id'"), ("credentials", "service_account_key"), ("base_ulr", "base_url")]:
+        with pytest.raises(UnknownConfigurationKeyError, match=says):
+            laneway.GCSStore("lake", **{name: "x"})
+    with pytest.raises(UnknownConfigurationKeyError, match="a job has no key 'anon'; skip_signature=True"):
+        laneway.copy("a", "s3://lake/a", config={"anon": True})
+
+
+def test_gcs_takes_its_endpoint_under_the_names_of_s3_too(server):
+    for name in ("endpoint", "endpoint_url"):
+        laneway.GCSStore("lake", skip_signature=True, **{name: server}).put(name, b"bytes")
+    assert laneway.GCSStore("lake", skip_signature=True, base_url=server).get("endpoint_url").bytes() == b"bytes"
+
+
+def test_a_url_is_not_the_name_of_a_bucket():
+    for kind in (laneway.S3Store, laneway.GCSStore):
+        with pytest.raises(ValueError, match="'s3://lake' is a URL, .* use laneway.from_url"):
+            kind("s3://lake")
+
+
+def test_help_names_the_usual_keys():
+    for kind, keys in [(laneway.S3Store, ["endpoint", "access_key_id", "skip_signature"]), (laneway.GCSStore, ["base_url", "service_account_key"])]:
+        assert all(key in kind.__doc__ for key in keys)
 
 
 def test_values_that_make_no_sense():
@@ -84,6 +117,9 @@ def test_values_that_make_no_sense():
         laneway.S3Store("lake", access_key_id="id")
     with pytest.raises(ValueError, match="not a time"):
         laneway.S3Store("lake", client_options={"read_timeout": "soon"})
+    for negative in (-1, "-1s", timedelta(seconds=-1), float("nan")):
+        with pytest.raises(ValueError, match="not a time: it must not be negative"):
+            laneway.S3Store("lake", retry_config={"retry_timeout": negative})
 
 
 def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monkeypatch):
@@ -140,6 +176,8 @@ def test_a_key_of_a_service_account_is_given_as_json(server, monkeypatch):
     with urlopen(url) as answer:
         assert answer.read() == b"bytes"
     assert "PRIVATE" not in repr(store) and pickle.loads(pickle.dumps(store)) == store
+    of_dictionary = laneway.GCSStore("lake", base_url=server, service_account_key=key)
+    assert "signer%40p.iam.gserviceaccount.com" in of_dictionary.sign("GET", "signed", timedelta(hours=1))
     for wrong, says in [("hush", "a JSON document"), (json.dumps(key | {"type": "authorized_user"}), "authorized_user")]:
         with pytest.raises(laneway.exceptions.UnauthenticatedError, match=says) as raised:
             laneway.GCSStore("lake", base_url=server, service_account_key=wrong).sign("GET", "signed", timedelta(hours=1))
@@ -185,3 +223,42 @@ def test_a_store_is_made_of_a_url_of_its_service_and_tells_what_was_passed():
 def test_list_async_is_list(store):
     store.put("a", b"")
     assert [meta["path"] for chunk in store.list_async(limit=1) for meta in chunk] == ["a"]
+
+
+KEY = {"type": "service_account", "client_email": "a@p.iam.gserviceaccount.com", "private_key": "hush"}
+
+
+def test_credentials_that_the_endpoint_does_not_get_are_warned_about_once(tmp_path, caplog):
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps(KEY))
+    for n, credentials in enumerate([{"service_account_key": KEY}, {"service_account": file}, {"bearer_token": "hush"}]):
+        caplog.clear()
+        for _ in range(2):
+            laneway.GCSStore("lake", base_url=f"http://u:hush@unsent-{n}.test:1", **credentials)
+        (text,) = [record.getMessage() for record in caplog.records]
+        assert f"http://unsent-{n}.test:1 are sent without the credentials of {[*credentials][0]}" in text and "hush" not in text
+    caplog.clear()
+    laneway.GCSStore("lake", service_account_key=KEY)
+    laneway.GCSStore("lake", service_account_key=KEY, base_url="https://storage.googleapis.com")
+    laneway.GCSStore("lake", service_account_key=KEY | {"universe_domain": "own.test"}, base_url="https://storage.own.test")
+    laneway.GCSStore("lake", bearer_token="hush", base_url="https://unsent.test")
+    laneway.GCSStore("lake", service_account_key=KEY, base_url="http://unsent.test", skip_signature=True)
+    assert not caplog.records
+    laneway.GCSStore("lake", service_account_key=KEY, base_url="https://unsent.test")
+    assert "only over https:// and to hosts of Google's cloud (googleapis.com)" in caplog.text
+
+
+def test_credentials_that_cannot_be_read_are_refused_whatever_the_endpoint(tmp_path):
+    file = tmp_path / "key.json"
+    file.write_text("{}")
+    for credentials, says in [
+        ({"service_account": tmp_path / "nothing"}, "^service_account: .*nothing can't be read: No such file"),
+        ({"application_credentials": file}, "^application_credentials: .*key.json: it isn't a credentials file: it has no `type`"),
+        ({"service_account_key": "{hush"}, "^service_account_key: it isn't a JSON document"),
+        ({"service_account_key": '"hush"'}, "it has no `type`"),
+        ({"service_account_key": {"type": "service_account", "private_key": "hush"}}, "it has no `client_email`"),
+    ]:
+        for endpoint in ({}, {"base_url": "http://localhost:1"}):
+            with pytest.raises(laneway.exceptions.UnauthenticatedError, match=says) as raised:
+                laneway.GCSStore("lake", **credentials, **endpoint)
+            assert "hush" not in str(raised.value)

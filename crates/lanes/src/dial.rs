@@ -362,7 +362,11 @@ fn tls_error(origin: &Origin, e: io::Error) -> Error {
     let rustls = e.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match rustls {
         Some(rustls::Error::InvalidCertificate(why)) => {
-            Error::because(Kind::Certificate, format!("{origin}: {}", trust::cause(why)), why.to_string())
+            let message = format!("{origin}: {}", trust::cause(why));
+            match trust::details(why) {
+                Some(details) => Error::because(Kind::Certificate, message, details),
+                None => Error::new(Kind::Certificate, message),
+            }
         }
         Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => Error::because(
             Kind::Scheme,

@@ -304,9 +304,11 @@ impl Lanes {
             };
             crate::attempts::note(attempts);
             let outcome = if is_last { outcome.map_err(Error::last) } else { outcome };
-            let is_origin_away = (failure.is_some() || is_last)
-                && outage.is_given_up(Instant::now(), self.bounds(&outage).retry_for);
-            return Ok(CallOutcome { outcome, attempts, elapsed: started.elapsed(), is_origin_away });
+            let now = Instant::now();
+            let is_origin_away =
+                (failure.is_some() || is_last) && outage.is_given_up(now, self.bounds(&outage).retry_for);
+            let (elapsed, away_for) = (now.saturating_duration_since(started), outage.lasts(now));
+            return Ok(CallOutcome { outcome, attempts, elapsed, is_origin_away, away_for });
         }
     }
 

@@ -354,6 +354,8 @@ pub struct CallOutcome {
     /// True if the call ended because the origin has sent nothing for [`Config::retry_for`](crate::LanesConfig::retry_for). Every other call to
     /// the origin would now end in the same way.
     pub is_origin_away: bool,
+    /// The time for which the origin has been away. The outage may have begun before this call.
+    pub away_for: Duration,
 }
 
 #[cfg(test)]

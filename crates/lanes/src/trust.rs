@@ -139,7 +139,10 @@ impl CertificateVerifier {
 
 /// The error for a certificate that is its own issuer.
 #[derive(Debug)]
-struct SelfSigned;
+struct SelfSigned {
+    /// True if the certificate is marked as a CA's. webpki never accepts such a certificate from a server, even if it is trusted.
+    is_ca: bool,
+}
 
 impl fmt::Display for SelfSigned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -160,7 +163,10 @@ impl ServerCertVerifier for CertificateVerifier {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let verified = self.0.verify_server_cert(certificate, intermediates, name, ocsp_response, now);
         verified.map_err(|error| match is_untrusted(&error) && is_self_signed(certificate) {
-            true => CertificateError::Other(OtherError(Arc::new(SelfSigned))).into(),
+            true => {
+                let is_ca = is_ca_of_server(&error);
+                CertificateError::Other(OtherError(Arc::new(SelfSigned { is_ca }))).into()
+            }
             false => error,
         })
     }
@@ -191,8 +197,13 @@ impl ServerCertVerifier for CertificateVerifier {
 /// Returns whether a certificate was refused because its signer isn't trusted. The result is also true if a server uses a CA certificate as
 /// its own.
 fn is_untrusted(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer))
+        || is_ca_of_server(error)
+}
+
+/// Returns whether a server's certificate was refused because it is marked as a CA's.
+fn is_ca_of_server(error: &rustls::Error) -> bool {
     match error {
-        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(cause))) => {
             matches!(cause.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
         }
@@ -219,10 +230,24 @@ pub(crate) fn cause(why: &CertificateError) -> &'static str {
         CertificateError::UnknownIssuer => {
             "its certificate comes from an unknown authority; if you trust that authority, give its certificate with --ca-cert FILE or AWS_CA_BUNDLE"
         }
+        CertificateError::Other(OtherError(cause))
+            if cause.downcast_ref::<SelfSigned>().is_some_and(|own| own.is_ca) =>
+        {
+            "its certificate is self-signed and marked as a CA's (basicConstraints CA:TRUE), so a server can't use it; make one with basicConstraints=CA:FALSE, and give it with --ca-cert FILE or AWS_CA_BUNDLE"
+        }
         CertificateError::Other(OtherError(cause)) if cause.is::<SelfSigned>() => {
             "its certificate is self-signed and not trusted; if you trust it, give it with --ca-cert FILE or AWS_CA_BUNDLE"
         }
         _ => "its certificate is not accepted",
+    }
+}
+
+/// Returns the details of a refusal, such as the end of the validity. They are `None` if [`cause`] says everything.
+pub(crate) fn details(why: &CertificateError) -> Option<String> {
+    match why {
+        CertificateError::Other(OtherError(cause)) if cause.is::<SelfSigned>() => None,
+        CertificateError::Other(OtherError(cause)) => Some(cause.to_string()),
+        _ => Some(why.to_string()),
     }
 }
 

@@ -23,6 +23,8 @@ struct ErrorDetails {
     is_mismatch: bool,
     /// If a list in a file named the failed item, the position of its line, as `FILE:LINE`.
     line: Option<Box<str>>,
+    /// The operating system's code for the failure, if the cause is [`Cause::Own`] and the system returned one.
+    system: Option<io::Error>,
 }
 
 enum Cause {
@@ -88,6 +90,13 @@ impl Error {
     /// Makes the error for a source that can't be sent, because it changed, vanished, or isn't a file.
     pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::own(ErrorKind::Source, target, message)
+    }
+
+    /// Adds the operating system's code. `Display` doesn't show it, but [`source`](std::error::Error::source)
+    /// returns it.
+    pub(crate) fn with_system_code(mut self, code: i32) -> Self {
+        self.0.system = Some(io::Error::from_raw_os_error(code));
+        self
     }
 
     pub(crate) fn invalid_range(target: impl Into<String>, message: impl Into<String>) -> Self {
@@ -157,7 +166,12 @@ impl Error {
 
     /// Returns the same error for another item that fails for the same reason.
     pub(crate) fn again(&self, target: impl Into<String>) -> Self {
-        Self::own(self.kind(), target, self.to_string())
+        let again = Self::own(self.kind(), target, self.to_string());
+        let system = std::error::Error::source(self).and_then(|source| source.downcast_ref::<io::Error>());
+        match system.and_then(io::Error::raw_os_error) {
+            Some(code) => again.with_system_code(code),
+            None => again,
+        }
     }
 
     /// Sets the largest number of attempts that one of the item's requests took.
@@ -311,7 +325,14 @@ impl Error {
 
 impl From<Cause> for Error {
     fn from(cause: Cause) -> Self {
-        Self(Box::new(ErrorDetails { cause, attempts: 0, kept: 0, is_mismatch: false, line: None }))
+        Self(Box::new(ErrorDetails {
+            cause,
+            attempts: 0,
+            kept: 0,
+            is_mismatch: false,
+            line: None,
+            system: None,
+        }))
     }
 }
 
@@ -363,7 +384,7 @@ impl std::error::Error for Error {
             Cause::Store(error) => error.source(),
             Cause::Lanes(error) => error.source(),
             Cause::Local { source, .. } => Some(source),
-            Cause::Own { .. } => None,
+            Cause::Own { .. } => self.0.system.as_ref().map(|system| system as _),
         }
     }
 }

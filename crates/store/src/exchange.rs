@@ -194,7 +194,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             uncertain: AtomicBool::new(false),
             shown,
         };
-        let CallOutcome { outcome, attempts, elapsed, is_origin_away } = self
+        let CallOutcome { outcome, attempts, elapsed, is_origin_away, away_for } = self
             .dialect
             .lanes()
             .run(&call)
@@ -238,8 +238,9 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
                             false => format!(" from {endpoint}"),
                         };
                         let message = format!(
-                            "{}{from}; gave up because the time of --retry-for is over",
-                            error.message()
+                            "{}{from}; gave up because the time of --retry-for is over: the server has been away for {:.1} s",
+                            error.message(),
+                            away_for.as_secs_f64()
                         );
                         error.but(ErrorKind::Transport, message)
                     }

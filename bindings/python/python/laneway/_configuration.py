@@ -7,8 +7,10 @@ believe that it has an effect.
 import os
 from collections.abc import Callable
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeAlias
 
+from laneway._google import ACCOUNT_FILE, check_credentials, json_text
 from laneway.exceptions import UnknownConfigurationKeyError, UsageError
 from laneway.types import Config
 
@@ -60,6 +62,13 @@ _UNITS = {
 
 
 def _seconds(value: timedelta | float | str) -> float:
+    seconds = _seconds_of(value)
+    if not seconds >= 0:
+        raise UsageError(f"{value!r} is not a time: it must not be negative")
+    return seconds
+
+
+def _seconds_of(value: timedelta | float | str) -> float:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -123,15 +132,17 @@ _S3: _Known = {
 }
 _GCS: _Known = {
     "base_url": _Setting("gcs_endpoint", str),
-    "application_credentials": _Variable("GOOGLE_APPLICATION_CREDENTIALS"),
-    "service_account": _Variable("GOOGLE_APPLICATION_CREDENTIALS"),
-    "service_account_path": _Variable("GOOGLE_APPLICATION_CREDENTIALS"),
+    "endpoint": _Setting("gcs_endpoint", str),
+    "endpoint_url": _Setting("gcs_endpoint", str),
+    "application_credentials": _Variable(ACCOUNT_FILE),
+    "service_account": _Variable(ACCOUNT_FILE),
+    "service_account_path": _Variable(ACCOUNT_FILE),
     "skip_signature": _Setting("anonymous", _is),
     "bearer_token": _Setting("bearer_token", str),
     "user_project": _Setting("user_project", str),
     "kms_key": _Setting("kms_key", str),
     "project": _Setting("project", str),
-    "service_account_key": _Setting("service_account_key", str),
+    "service_account_key": _Setting("service_account_key", json_text),
 }
 _CLIENT: _Known = {
     "default_headers": _Setting("headers", _headers),
@@ -173,6 +184,21 @@ _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "": (_GCS | _S3, ("aws_", "s3_", "google_", "gcs_", "gs_")),
 }
 _BUCKET = ("bucket", "bucket_name")
+_NAMES = {"s3": "S3Store", "gs": "GCSStore", "": "a job"}
+_ANONYMOUS = "skip_signature=True sends requests without credentials"
+_S3_CREDENTIALS = "access_key_id and secret_access_key"
+_GCS_CREDENTIALS = "service_account or service_account_key"
+# Keys that users of other libraries try, and what to pass instead.
+_HINTS = {
+    "anon": dict.fromkeys(_NAMES, _ANONYMOUS),
+    "anonymous": dict.fromkeys(_NAMES, _ANONYMOUS),
+    "credentials": {
+        "s3": f"pass {_S3_CREDENTIALS}, or credential_provider",
+        "gs": f"pass {_GCS_CREDENTIALS}, or credential_provider",
+        "": f"pass {_S3_CREDENTIALS} for S3, or {_GCS_CREDENTIALS} for GCS",
+    },
+    "retries": dict.fromkeys(_NAMES, "retry_config={'retry_timeout': ...} limits the time for retries"),
+}
 
 
 def settings(
@@ -210,7 +236,7 @@ def settings(
                 bucket = value
                 continue
             if bare not in known:
-                raise UnknownConfigurationKeyError(f"there is no {what} {name!r}")
+                raise UnknownConfigurationKeyError(f"{_NAMES[scheme]} has no {what} {name!r}{_hint(scheme, bare, known, keys)}")
             match known[bare]:
                 case _Refused(why):
                     raise UnknownConfigurationKeyError(f"the {what} {name!r} has no meaning here: {why}")
@@ -224,7 +250,23 @@ def settings(
         chosen["variables"] = {**os.environ, **variables}
     if "https_proxy" in chosen:
         chosen["http_proxy"] = chosen["https_proxy"]
+    if scheme != "s3" and not chosen.get("anonymous"):
+        check_credentials(by)
     return bucket, chosen
+
+
+def _hint(scheme: str, bare: str, known: _Known, keys: _Known) -> str:
+    """Returns what to do instead of passing an unknown key, for the end of an error message."""
+    if bare in _HINTS:
+        return f"; {_HINTS[bare][scheme]}"
+    for others, where in ((keys, "config"), (_CLIENT, "client_options"), (_RETRY, "retry_config")):
+        if bare in others and not isinstance(others[bare], _Refused):
+            return f"; pass it in {where}"
+    accepted = [name for name, key in known.items() if not isinstance(key, _Refused)]
+    near = get_close_matches(bare, accepted)
+    if near:
+        return f"; similar keys are {', '.join(near)}"
+    return f"; the keys are {', '.join(sorted(accepted))}"
 
 
 def is_bucket(scheme: str, name: str) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, cast
 
 from laneway._configuration import settings
 from laneway._laneway import Job, ObjectStore
-from laneway._progress import reporter
+from laneway._progress import Throttled, reporter
 from laneway.exceptions import UsageError, in_python
 from laneway.types import Attributes, Config, JobSummary, Key, LocalPath, Place, ProgressReport
 
@@ -229,14 +229,14 @@ def _taken(
     happened: tuple[list[BaseException], list[str], list[dict[str, Any]], dict[str, Any] | None],
     failures: list[BaseException],
     planned: list[Any],
-    report: Callable[[tuple[int, int, int, int, bool]], object],
+    report: Throttled,
 ) -> JobSummary | None:
     failed, warnings, would, summary = happened
     failures += failed
     planned += would
     for warning in warnings:
         _LOGGER.warning("%s", in_python(warning))
-    report(job.progress())
+    report(job.progress(), summary is not None)
     return None if summary is None else cast("JobSummary", {**summary, "planned": planned})
 
 

@@ -17,6 +17,7 @@ _CHUNK = 1 << 20
 
 
 def put(store: ObjectStore, path: str, file: Any, **options: Any) -> PutResult | None:
+    _check(file)
     writer = store.open_writer(path, **options)
     try:
         for chunk in _chunks(file):
@@ -28,6 +29,7 @@ def put(store: ObjectStore, path: str, file: Any, **options: Any) -> PutResult |
 
 
 async def put_async(store: ObjectStore, path: str, file: Any, **options: Any) -> PutResult | None:
+    _check(file)
     writer = store.open_writer_async(path, **options)
     try:
         if hasattr(file, "__aiter__"):
@@ -41,6 +43,12 @@ async def put_async(store: ObjectStore, path: str, file: Any, **options: Any) ->
         # A cancelled task can't await `abort`. Dropping the writer aborts the upload too.
         del writer
         raise
+
+
+def _check(file: Any) -> None:
+    # The author of a string may mean its text or the path of a file.
+    if isinstance(file, str):
+        raise TypeError("a str isn't accepted: pass pathlib.Path for a file, or bytes")
 
 
 def _chunks(file: Any) -> Iterator[Buffer]:

@@ -2,10 +2,14 @@
 Python's exception.
 
 Each has `kind`, which is also the class in the program's `--json`. Each also has `url`, `status`, `service_code`,
-`attempts` and `is_retryable`, as far as they are known.
+`attempts` and `is_retryable`, as far as they are known. If the cause is a failure of this machine's file system, the
+exception also has `errno`, `strerror` and `filename`, like any `OSError`.
 """
 
+from __future__ import annotations
+
 import errno
+import os
 import re
 from typing import Any
 
@@ -19,6 +23,18 @@ class BaseError(Exception):
     service_code: str | None = None
     attempts: int = 0
     is_retryable: bool = False
+
+    def __str__(self) -> str:
+        # `OSError` would make a text of `errno`, `strerror` and `filename`, without Laneway's message.
+        return Exception.__str__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # `OSError` pickles only `args`.
+        of_system = {name: value for name in _OF_SYSTEM if (value := getattr(self, name, None)) is not None}
+        return type(self), self.args, self.__dict__ | of_system
+
+
+_OF_SYSTEM = ("errno", "strerror", "filename")
 
 
 class GenericError(BaseError):
@@ -84,7 +100,8 @@ class UnknownConfigurationKeyError(UsageError):
 
 
 class InvalidPathError(BaseError, ValueError):
-    """The library refuses a name, or a combination of source and destination, because it would be unsafe or ambiguous.
+    """The library refuses a name, a combination of source and destination, or a job, because it would be unsafe or
+    ambiguous. An example of a refused job is a `sync` that would remove more than `max_delete` items.
     """
 
     kind = "refused"
@@ -150,6 +167,22 @@ class LocalError(GenericError, OSError):
     kind = "local"
 
 
+class LocalPermissionError(LocalError, PermissionError):
+    """The operating system doesn't permit a file operation (`EACCES` or `EPERM`)."""
+
+
+class LocalDirectoryError(LocalError, IsADirectoryError):
+    """A file operation found a directory in place of a file (`EISDIR`)."""
+
+
+class SourceMissingError(SourceError, FileNotFoundError):
+    """The source file doesn't exist, or no longer exists (`ENOENT`)."""
+
+
+class SourceDirectoryError(SourceError, IsADirectoryError):
+    """The source is a directory, and the call sends a single file (`EISDIR`)."""
+
+
 class CancelledError(GenericError):
     """The call or job was cancelled before it was done, or was started before the process forked."""
 
@@ -195,6 +228,14 @@ _CLASSES: dict[str, type[BaseError]] = {
         UsageError,
     )
 }
+# The classes for some of the operating system's codes.
+_OF_ERRNO: dict[tuple[str, int], type[BaseError]] = {
+    ("local", errno.EACCES): LocalPermissionError,
+    ("local", errno.EPERM): LocalPermissionError,
+    ("local", errno.EISDIR): LocalDirectoryError,
+    ("source", errno.ENOENT): SourceMissingError,
+    ("source", errno.EISDIR): SourceDirectoryError,
+}
 
 
 # Messages of the Rust library name options of the program. This package replaces them by its own names.
@@ -219,6 +260,7 @@ _WORDS = {
     "--retry-for": "retry_timeout",
     "--s3-endpoint": "endpoint",
     "copy with cp -r": "use laneway.copy with recursive=True",
+    "run the same command": "make the same call again",
     "use cp to": "use laneway.copy to",
 }
 # The pattern doesn't match options of other programs' commands, such as `aws sso login --profile`.
@@ -232,9 +274,13 @@ def in_python(message: str) -> str:
 
 def _of(kind: str, message: str, details: dict[str, Any]) -> BaseError:
     """Returns the exception for one of the library's kinds of errors, with its details as attributes."""
-    error = _CLASSES.get(kind, GenericError)(in_python(message))
+    code: int | None = details.pop("errno", None)
+    error = (_OF_ERRNO.get((kind, code or 0)) or _CLASSES.get(kind, GenericError))(in_python(message))
     for name, value in details.items():
         setattr(error, name, value)
-    if isinstance(error, OSError) and kind in _ERRNO:
-        error.errno = _ERRNO[kind]
+    if isinstance(error, OSError) and (code or kind in _ERRNO):
+        error.errno = code or _ERRNO[kind]
+        error.strerror = os.strerror(error.errno)
+        if error.url and "://" not in error.url:
+            error.filename = error.url
     return error

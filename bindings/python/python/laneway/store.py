@@ -60,6 +60,8 @@ class _Store(_BaseStore):
         bucket = bucket or bucket_of_config
         if not bucket:
             raise UsageError(f"{cls.__name__} needs the name of a bucket")
+        if "://" in bucket:
+            raise UsageError(f"{bucket!r} is a URL, and not the name of a bucket: use laneway.from_url, or {cls.__name__}.from_url")
         # A prefix stands for a folder here, as in obstore, so it gets a slash at its end.
         store = super().__new__(cls, f"{cls._scheme}://{bucket}/{_folder(prefix or '')}", chosen)
         store._arguments = (bucket, arguments)
@@ -128,13 +130,36 @@ class _Store(_BaseStore):
 
 
 class S3Store(_Store):
-    """A bucket of S3, or of a server that speaks its protocol."""
+    """A bucket of S3, or of a server that speaks its protocol.
+
+    The usual keys are `region`, `endpoint` (the URL of another server than AWS's), `access_key_id`,
+    `secret_access_key`, `session_token`, `profile`, `skip_signature=True` (no credentials),
+    `virtual_hosted_style_request`, `request_payer`, `server_side_encryption` and `sse_kms_key_id`. They are keyword
+    arguments, or keys of `config`, where they may have the prefix `aws_`.
+
+    The usual client options are `read_timeout`, `proxy_url`, `root_certificate`, `default_headers` and `user_agent`.
+    They are keyword arguments too, or keys of `client_options`. `retry_config={"retry_timeout": 30}` limits the time
+    for retries. Times are seconds, a `timedelta`, or text such as `"2m"`. The environment sets all other values, as for
+    AWS's own tools. An unknown key raises `UnknownConfigurationKeyError`.
+    """
 
     _scheme = "s3"
 
 
 class GCSStore(_Store):
-    """A bucket of Google Cloud Storage."""
+    """A bucket of Google Cloud Storage.
+
+    The usual keys are `service_account`, `service_account_key`, `application_credentials`, `bearer_token`,
+    `skip_signature=True` (no credentials), `user_project`, `project`, `kms_key` and `base_url`. `service_account` is the
+    path of a key file, and `service_account_key` is its content, as JSON or a dictionary. `base_url` is the URL of
+    another server than Google's. It may also be called `endpoint`. The keys are keyword arguments, or keys of `config`,
+    where they may have the prefix `google_`. Client options and `retry_config` are those of `S3Store`. Without
+    credentials among the keys, the store uses Google's application default credentials.
+
+    Laneway sends tokens only over TLS and to hosts of Google's cloud. If `base_url` names another server, requests are
+    anonymous, and a warning says so. Such a server often needs no credentials. `credential_provider` and `bearer_token`
+    are sent to any server with https://.
+    """
 
     _scheme = "gs"
 

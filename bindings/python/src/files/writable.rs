@@ -1,10 +1,11 @@
 //! Objects that are being written, as files.
 
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use laneway::{Client, Error, Writer};
 use laneway_bindings_core::fork::Turns;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyResourceWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -187,6 +188,30 @@ impl WritableFile {
             false => self.abort(py)?,
         };
         Ok(())
+    }
+}
+
+impl Drop for WritableFile {
+    /// Warns about a file that was neither closed nor aborted, as Python's own files do. Its object is never written.
+    fn drop(&mut self) {
+        if self.0.is_closed() {
+            return;
+        }
+        let text = format!(
+            "unclosed file <laneway.WritableFile name={:?}>: its object was not written",
+            self.0.name
+        );
+        let Ok(text) = CString::new(text) else { return };
+        Python::try_attach(|py| {
+            // The file may be dropped while an exception is raised, which a warning must not replace.
+            let raised = PyErr::take(py);
+            if let Err(error) = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1) {
+                error.write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+        });
     }
 }
 

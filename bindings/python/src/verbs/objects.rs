@@ -147,7 +147,7 @@ impl ObjectStore {
         py: Python<'_>,
         method: &str,
         paths: KeysArgument,
-        expires_in: Duration,
+        expires_in: &Bound<'_, PyAny>,
     ) -> PyResult<Py<PyAny>> {
         sign(self, method, paths, expires_in)?.wait(py)
     }
@@ -159,7 +159,7 @@ impl ObjectStore {
         py: Python<'py>,
         method: &str,
         paths: KeysArgument,
-        expires_in: Duration,
+        expires_in: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         sign(self, method, paths, expires_in)?.awaited(py)
     }
@@ -169,8 +169,14 @@ fn sign(
     store: &ObjectStore,
     method: &str,
     paths: KeysArgument,
-    expires_in: Duration,
+    expires_in: &Bound<'_, PyAny>,
 ) -> PyResult<LibraryCall> {
+    let expires_in = expires_in.extract::<Duration>().map_err(|error| {
+        match error.is_instance_of::<PyValueError>(expires_in.py()) {
+            true => PyValueError::new_err("expires_in must not be negative"),
+            false => error,
+        }
+    })?;
     let method: Method = method.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
     let (paths, is_one) = match paths {
         KeysArgument::One(path) => (vec![path], true),

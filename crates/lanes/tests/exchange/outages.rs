@@ -98,6 +98,7 @@ async fn a_server_that_has_never_answered_is_given_up_sooner() {
     let lanes = Lanes::start(LanesConfig { retry_unanswered_for, ..LanesConfig::default() }).unwrap();
     let ended = lanes.run(&RetriedCall { origin: Script::closed(), breaks: None }).await.unwrap();
     assert!(ended.is_origin_away && ended.attempts >= 2, "{ended:?}");
+    assert!(ended.away_for >= retry_unanswered_for, "{ended:?}");
 }
 
 /// The caller may run under an executor other than tokio's, or on a runtime that ends while its calls pause.

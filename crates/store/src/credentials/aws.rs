@@ -109,7 +109,7 @@ impl AwsCredentials {
             None => {
                 let IdentifiedCredential { credential, .. } = self.credential().await?.ok_or_else(|| {
                     let message = "an anonymous client can't sign URLs";
-                    Error::new(ErrorKind::Unauthenticated, Operation::Open, message)
+                    Error::new(ErrorKind::Unauthenticated, Operation::Sign, message)
                 })?;
                 let end = credential.expires_at;
                 (credential, "X-Amz-Security-Token", end)

@@ -178,7 +178,7 @@ impl GoogleCredentials {
     pub(crate) async fn signer(&self) -> Result<AccountSigner, Error> {
         let Some(found) = &self.found else {
             let message = "an anonymous client can't sign URLs";
-            return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
+            return Err(Error::new(ErrorKind::Unauthenticated, Operation::Sign, message));
         };
         let chain = &found.source;
         if let Some((account, delegates)) = chain.acting() {

@@ -306,7 +306,7 @@ class LanewayFileSystem(Listing):
         if (await self._info(path, refresh=True))["type"] == "file":
             return bucket, [key]
         if is_named:
-            raise IsADirectoryError(f"{path} is a directory; use recursive=True to remove it")
+            raise IsADirectoryError(f"{path} is a directory; pass recursive=True")
         return bucket, []
 
     def _open(

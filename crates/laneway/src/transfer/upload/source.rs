@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use laneway_store::{PartsAlgorithm, PartsDigest};
+use rustix::io::Errno;
 
 use crate::Error;
 use crate::content::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
@@ -60,12 +61,18 @@ impl FileSource {
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
             .open(path)
             .map_err(|e| match e.kind() {
-                io::ErrorKind::NotFound => Error::source(path.display().to_string(), "the file has vanished"),
+                io::ErrorKind::NotFound => Error::source(path.display().to_string(), "the file has vanished")
+                    .with_system_code(Errno::NOENT.raw_os_error()),
                 _ => Error::local(path, "can't be opened", e),
             })?;
         let metadata = file.metadata().map_err(|e| Error::local(path, "its attributes can't be read", e))?;
         if !metadata.is_file() {
-            return Err(Error::source(path.display().to_string(), "is not a regular file"));
+            let error = Error::source(path.display().to_string(), "is not a regular file");
+            return Err(if metadata.is_dir() {
+                error.with_system_code(Errno::ISDIR.raw_os_error())
+            } else {
+                error
+            });
         }
         let (as_opened, identity) = (FileFacts::of(&metadata), FileIdentity::of(&metadata));
         let attributes = PosixAttributes::of_file(&metadata);
@@ -317,6 +324,8 @@ mod tests {
         let error = FileSource::open(Path::new("/nonexistent/x")).unwrap_err();
         assert_eq!(error.to_string(), "/nonexistent/x: the file has vanished");
         assert_eq!(error.kind(), crate::ErrorKind::Source);
+        let system = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
+        assert_eq!(system.and_then(io::Error::raw_os_error), Some(libc::ENOENT));
     }
 
     #[test]

@@ -403,7 +403,7 @@ async fn report_renamed(search: &Search, ends: &CopyEnds, from: &str, to: Object
 /// itself only if the copy takes a single request.
 ///
 /// # Errors
-/// Fails as [`of`] does.
+/// Fails as [`tags_of`] does.
 async fn kept_tags(
     job: &JobState,
     ends: &CopyEnds,

@@ -59,7 +59,8 @@ impl ObjectStore {
         self.bucket.provider().scheme()
     }
 
-    /// Returns the engine's counters so far. Stores with the same network settings (certificates, proxies, timeouts)
+    /// Returns the engine's counters so far: `connections`, `connections_open`, `connections_peak`, `handshakes`,
+    /// `requests`, `retries`, `hedges`, `throttles`, `bytes_received` and `bytes_sent`. Stores with the same network settings (certificates, proxies, timeouts)
     /// share connections, and therefore also these counters.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);

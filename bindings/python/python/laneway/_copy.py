@@ -60,7 +60,19 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     `filters`, `min_size`, `max_size`, `newer` and `older` work as in `sync`, and apply to names below folders and
     prefixes and to matches of patterns. `files_from` is a file of names below the only source. `files_from` can't
     be combined with filters. `progress` is `True` for tqdm's bar, one of fsspec's callbacks, or a callable that
-    receives a `Progress` ten times a second.
+    receives a `Progress` at most ten times a second, and once at the end.
+
+    `no_clobber` skips destinations that exist. `follow_symlinks` follows symbolic links to directories. `preserve`
+    keeps the times, modes and owners of files as metadata of objects, and restores them on download. `gzip` is a list
+    of extensions. Files with these extensions are compressed when they are uploaded. `attributes` are headers of new
+    objects, such as `Content-Type`. Other names become user metadata. `tags` are tags of new objects, on S3.
+
+    `durable` flushes each file and its directory to disk before it counts as done. `keep_partial` keeps the finished
+    parts of large objects if the job is cancelled, so that the same call can continue from there. If the network or
+    the store fails, or the disk is full, these parts are kept anyway.
+
+    A store as the destination is a folder. So a copy of the folder `photos` to `store / "old"` creates
+    `old/photos/...`. A tuple of a store and a key works like a string: a copy to `(store, "old")` creates `old/...`.
     """
     if isinstance(first, ObjectStore) and rest:
         return first.copy(second, *rest, **options)

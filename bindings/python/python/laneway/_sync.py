@@ -57,6 +57,10 @@ def sync(
     includes the name, and `"- GLOB"` or `"GLOB"` skips it. `files_from` is a file of names, one per line. Each of these
     names is looked up on both sides, without a listing. Filters apply to these names too. Failures are raised as in
     `copy`.
+
+    `existing` copies only items that the destination already has, and `ignore_existing` only items that it lacks.
+    `ignore_symlinks` skips symbolic links. `preserve`, `follow_symlinks`, `durable`, `keep_partial`, `attributes`,
+    `tags` and `progress` work as in `copy`.
     """
     job = sync_job(
         source,

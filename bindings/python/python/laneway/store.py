@@ -1,4 +1,6 @@
-"""Stores. Their configuration keys have the same names as in obstore."""
+"""Stores. Their configuration keys have the same names as in obstore. For S3, the key `endpoint` is the URL of another
+server. For GCS it is `base_url`, or the variable `STORAGE_EMULATOR_HOST`.
+"""
 
 from __future__ import annotations
 

@@ -180,7 +180,8 @@ impl GetResult {
         meta::described(py, &self.meta)
     }
 
-    /// Returns those attributes of the object that came with the bytes.
+    /// Returns those attributes of the object that came with the bytes. On GCS, the answer has no user metadata and no
+    /// `Cache-Control` of the object. `head` returns the metadata.
     #[getter]
     fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         meta::attributes(py, &self.meta)

@@ -15,8 +15,8 @@ use crate::value::{KeyArgument, NumberArgument};
 #[pymethods]
 impl ObjectStore {
     /// Reads several ranges of an object, which may be in any order. Laneway joins neighbouring ranges into one request
-    /// if that is faster. `coalesce` is obstore's largest gap between joined ranges. It has no effect, because the engine
-    /// chooses the gap.
+    /// if that is faster. A range beyond the object's end returns the bytes up to the end. `coalesce` is obstore's largest
+    /// gap between joined ranges. It has no effect, because the engine chooses the gap.
     #[pyo3(signature = (path, *, starts, ends = None, lengths = None, coalesce = None))]
     fn get_ranges(
         &self,
@@ -85,7 +85,7 @@ fn ranges(
 impl ObjectStore {
     /// Reads the bytes from `start` up to `end`, or `length` bytes from `start`. With `into`, the bytes are read into
     /// that buffer, and the result is their number. If neither `end` nor `length` is given, the buffer is filled.
-    /// Nothing else may write to the buffer meanwhile.
+    /// Nothing else may write to the buffer meanwhile. A range beyond the object's end returns the bytes up to the end.
     #[pyo3(signature = (path, *, start, end = None, length = None, into = None))]
     fn get_range(
         &self,

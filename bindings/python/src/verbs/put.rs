@@ -15,8 +15,8 @@ use crate::value::{KeyArgument, NumberArgument};
 
 #[pymethods]
 impl ObjectStore {
-    /// Writes an object from a buffer, the path of a file, an object with `read`, or an iterable of buffers. Then
-    /// checks that the store has the sent bytes. A buffer isn't copied, so it must not change until the call is done.
+    /// Writes an object from a buffer, the `pathlib.Path` of a file (not a `str`), an object with `read`, or an iterable
+    /// of buffers. Then checks that the store has the sent bytes. A buffer isn't copied, so it must not change until the call is done.
     /// `use_multipart`, `chunk_size` and `max_concurrency` are obstore's arguments. They have no effect, because the
     /// engine chooses parts by the object's size and the measured path.
     #[pyo3(signature = (path, file, *, attributes = None, tags = None, mode = None, use_multipart = None, chunk_size = None, max_concurrency = None))]

@@ -161,6 +161,9 @@ impl FromStr for Location {
             Provider::S3 => bucket_and_key(rest),
             _ => rest.split_once('/').unwrap_or((rest, "")),
         };
+        if provider == Provider::Azure && has_signature(key) {
+            return Err(Error::usage(without_secrets(scheme, rest), SAS_IN_URL));
+        }
         if provider == Provider::Azure
             && let Some((container, host)) = bucket.split_once('@')
             && let Some(bucket) = azure_bucket(container, host)
@@ -194,6 +197,13 @@ fn at(provider: Provider, bucket: &str, key: &str) -> Location {
     }
 }
 
+const SAS_IN_URL: &str = "the URL has a query; set the variable AZURE_STORAGE_SAS_TOKEN for a SAS token";
+
+/// Returns whether a key ends in a query with the signature of a SAS token.
+fn has_signature(key: &str) -> bool {
+    key.split_once('?').is_some_and(|(_, query)| query.split('&').any(|pair| pair.starts_with("sig=")))
+}
+
 /// Reads the text after `https://` as the URL of a blob, in which the key is percent-encoded. Returns `None`
 /// for a host that isn't Azure's.
 ///
@@ -204,8 +214,7 @@ fn azure_web_url(rest: &str) -> Option<Result<Location, &'static str>> {
     azure_bucket("", host)?;
     // A SAS token in the URL would end up in logs and in the shell's history.
     if path.contains('?') {
-        let why = "the URL has a query; set the variable AZURE_STORAGE_SAS_TOKEN for a SAS token";
-        return Some(Err(why));
+        return Some(Err(SAS_IN_URL));
     }
     let (container, key) = path.split_once('/').unwrap_or((path, ""));
     let Ok(key) = percent_decode_str(key).decode_utf8() else { return Some(Err("the key isn't UTF-8")) };
@@ -433,7 +442,6 @@ mod tests {
         assert!(error.to_string().contains("ftp://") && error.is_usage());
         assert!(Location::from_str("gs:///key").unwrap_err().is_usage());
         assert!(Location::from_str("s3://logs-*/k").unwrap_err().to_string().contains("wildcards"));
-        assert!(Location::from_str("az://c/k").unwrap_err().to_string().contains("not supported yet"));
         assert!(Location::from_str("").unwrap_err().is_usage());
     }
 

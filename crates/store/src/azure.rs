@@ -147,6 +147,8 @@ impl HttpDialect for Azure {
 
     async fn request(&self, bucket: &str, outgoing: &Outgoing) -> Result<(Request, AzureSigner), Error> {
         let place = self.address.place(bucket)?;
+        headers::check_target(&outgoing.target)
+            .map_err(|why| Error::new(ErrorKind::Invalid, Operation::Open, why))?;
         let mut headers = self.headers.clone();
         headers.extend(outgoing.headers.clone());
         match outgoing.key_use {

@@ -11,7 +11,7 @@ use laneway_lanes::ResponseHead;
 
 use super::Azure;
 use super::headers::{
-    blob_target, check_options, describe, meta, metadata, on_source, on_write, tags_header,
+    blob_target, check_options, check_target, describe, meta, metadata, on_source, on_write, tags_header,
 };
 use super::put::written;
 use super::sign::SasGrant;
@@ -101,6 +101,7 @@ impl Azure {
     ) -> Result<Outgoing, Error> {
         let place = self.address.place(&from.bucket)?;
         let target = blob_target(from, QueryString::new());
+        check_target(&target).map_err(|why| exchange.error(ErrorKind::Invalid, why))?;
         let mut url = format!("{}{target}", place.endpoint);
         let separator = if target.contains('?') { '&' } else { '?' };
         match self.credentials.sas_signer() {

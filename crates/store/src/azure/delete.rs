@@ -9,7 +9,7 @@ use memchr::memmem::find;
 
 use super::Azure;
 use super::failure;
-use super::headers::{blob_target, container_of, on_write};
+use super::headers::{blob_target, check_target, container_of, on_write};
 use crate::credentials::{RequestToSign, new_number, stamp};
 use crate::delete_many::{BatchDeleteDialect, BatchFailure, DeleteDialect, DeleteOutcome, fate};
 use crate::encode::QueryString;
@@ -108,6 +108,7 @@ impl Azure {
         let condition = object.version.clone().map_or(Condition::None, Condition::Matches);
         let invalid = |why| Error::new(ErrorKind::Invalid, Operation::Delete, why);
         let outgoing = request(&object.object_id(bucket), &condition).map_err(invalid)?;
+        check_target(&outgoing.target).map_err(invalid)?;
         let place = self.address.place(bucket)?;
         let mut headers = outgoing.headers;
         stamp(&mut headers);

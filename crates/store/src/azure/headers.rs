@@ -26,6 +26,21 @@ pub(super) fn blob_target(id: &ObjectId, query: QueryString) -> String {
     format!("/{}/{}{query}", container_of(&id.bucket), path(&id.key))
 }
 
+/// Checks that a target names the same object to every server. Web servers resolve the segments `.` and `..` of a path, also
+/// percent-encoded ones, so such a request could concern another blob.
+///
+/// # Errors
+/// Names the reason.
+pub(super) fn check_target(target: &str) -> Result<(), String> {
+    let path = target.split('?').next().unwrap_or_default();
+    match path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        true => {
+            Err("Azure can't have names with the segments . and .., because servers resolve them".to_owned())
+        }
+        false => Ok(()),
+    }
+}
+
 /// Returns the container's name in a bucket's, which may also name the account.
 pub(super) fn container_of(bucket: &str) -> &str {
     bucket.split_once('@').map_or(bucket, |(container, _)| container)
@@ -254,6 +269,17 @@ mod tests {
         assert_eq!(on_write(put(), &state).expect("a request").headers["if-match"], "\"0x1\"");
         assert_eq!(on_source(put(), &state).expect("a request").headers["x-ms-source-if-match"], "\"0x1\"");
         assert!(on_write(put(), &Condition::Matches(Version::Generation(1))).is_err());
+    }
+
+    #[test]
+    fn names_that_a_server_would_resolve_are_refused() {
+        let check = |key: &str| check_target(&blob_target(&ObjectId::new("abc", key), QueryString::new()));
+        for key in ["a/../b", "..", "./a", "a/."] {
+            assert!(check(key).is_err(), "{key}");
+        }
+        for key in ["a..", "...", "a//b", "a/.b"] {
+            assert_eq!(check(key), Ok(()), "{key}");
+        }
     }
 
     #[test]

@@ -131,6 +131,7 @@ fn foreign(provider: Provider) -> &'static [Capability] {
         // Azure keeps only MD5s. It has no uploads with names, so they can neither be listed nor aborted.
         Provider::Azure => &[
             Crc32c,
+            DotSegments,
             GcsSessions,
             ConditionalResumable,
             ResumableStatus,

@@ -151,7 +151,7 @@ const CASES: &[(&str, i32, &str)] = &[
     // Schemes and URLs.
     ("cp ftp://host/file .", 2, "unknown scheme ftp://"),
     ("ls http://host/file", 2, "unknown scheme http://"),
-    ("ls az://container", 2, "Azure is not supported"),
+    ("ls az://container", 1, "no storage account is set"),
     ("cat s3:///key", 2, "names no bucket"),
     ("cp gs:///key x", 2, "names no bucket"),
     ("rm gs://", 2, "names no bucket"),

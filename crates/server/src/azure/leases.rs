@@ -218,7 +218,7 @@ impl Leases {
                     (None, None) => 0,
                 };
                 let lease = Lease { broken_us: Some(now + wait_us), ..lease };
-                (StatusCode::ACCEPTED, Some(lease), Some(wait_us.div_ceil(SECOND_US)))
+                (StatusCode::ACCEPTED, Some(lease), Some(wait_us / SECOND_US))
             }
         };
         let mut answer: Response<_> = empty(status);

@@ -140,7 +140,7 @@ def test_what_is_missing_or_forbidden_is_pythons_own(fs, folder):
 
 
 def test_options_are_judged_at_once(filesystem):
-    with pytest.raises(ValueError, match="there is no key 'colour'"):
+    with pytest.raises(ValueError, match="S3Store has no key 'colour'"):
         filesystem("s3", colour="blue")
     s3 = laneway_fsspec.S3FileSystem(key="k", secret="s", client_kwargs={"endpoint_url": "http://localhost:1", "region_name": "r"})
     assert s3._at("b/k")[0].url == "s3://b/"

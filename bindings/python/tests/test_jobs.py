@@ -231,15 +231,18 @@ UNSEEN = {"cases", "address", "directory", "arn"}
 # Options of other programs, and options for features that this package doesn't have, such as manifests.
 UNREACHED = {
     "--all-versions",
+    "--azure-endpoint",
     "--expect-size",
     "--format",
     "--http-put-response-hop-limit",
     "--impersonate-service-account",
     "--json",
+    "--output",
     "--overwrite",
     "--preserve",
     "--profile",
     "--quiet",
+    "--resource",
     "--sso-session",
 }
 

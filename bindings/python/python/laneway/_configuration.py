@@ -266,7 +266,8 @@ def _hint(scheme: str, bare: str, known: _Known, keys: _Known) -> str:
     near = get_close_matches(bare, accepted)
     if near:
         return f"; similar keys are {', '.join(near)}"
-    return f"; the keys are {', '.join(sorted(accepted))}"
+    helped = [f"help(laneway.{_NAMES[one]})" for one in ("s3", "gs") if scheme in (one, "")]
+    return f"; {' and '.join(helped)} {'lists' if scheme else 'list'} the usual keys"
 
 
 def is_bucket(scheme: str, name: str) -> bool:

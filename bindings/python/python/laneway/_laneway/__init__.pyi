@@ -1,4 +1,4 @@
-"""Type stubs for the native module. There is a file for each Rust file with a class, and for each verb."""
+"""Type stubs for the native module. There is a file for each verb. The classes are in files by subject."""
 
 from laneway._laneway.bytes import Bytes as Bytes
 from laneway._laneway.dialect import LocalObjects as LocalObjects

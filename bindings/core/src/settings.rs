@@ -1,6 +1,7 @@
 //! The settings of a client, in one table. Tests compare the builders and keywords of the bindings with this table.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use laneway::{
 };
 
 use crate::failure::Failure;
-use crate::value::{InvalidValue, NamedValues, Value, ValueKind};
+use crate::value::{FromValue, InvalidValue, NamedValues, Value, ValueKind};
 
 /// A setting of a client. The library's `ClientBuilder` has a method with the same name, unless the table says
 /// otherwise.
@@ -51,13 +52,15 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(azure_account, Text as String, "The storage account of Azure URLs that name none."),
     setting!(
         azure_endpoint,
-        Text as String,
-        "The URL of the Blob service of Azure's storage account. It overrides the environment variables."
+        Text,
+        "The URL of the Blob service of Azure's storage account. It overrides the environment variables.",
+        |builder, value| Ok(builder.azure_endpoint(endpoint(value)?))
     ),
     setting!(
         bandwidth_limit,
         Number,
-        "The maximum number of bytes that the engine sends and receives in a second."
+        "The maximum number of bytes that the engine sends and receives in a second.",
+        |builder, value| Ok(builder.bandwidth_limit(at_least(1, value)?))
     ),
     setting!(
         bearer_token,
@@ -113,7 +116,7 @@ pub static SETTINGS: &[ClientSetting] = &[
         memory,
         Number,
         "The maximum number of bytes that the engine buffers in memory.",
-        |builder, value| Ok(builder.memory(at_least(MEMORY_MIN, value)?))
+        |builder, value| Ok(builder.memory(at_least(MEMORY_BYTES_MIN, value)?))
     ),
     setting!(no_proxy, Texts as Vec<String>, "Hosts that are reached without a proxy."),
     setting!(profile, Text as String, "AWS profile. The client then uses no other AWS credentials."),
@@ -179,13 +182,15 @@ pub static SETTINGS: &[ClientSetting] = &[
 ];
 
 /// The minimum memory of an engine in bytes. The library itself would raise a smaller number to this one.
-const MEMORY_MIN: usize = 1 << 20;
+const MEMORY_BYTES_MIN: usize = 1 << 20;
 
-fn at_least(min: usize, value: Value) -> Result<usize, InvalidValue> {
-    match value.read()? {
-        number if number < min => Err(InvalidValue::Value(format!("the value must be at least {min}"))),
-        number => Ok(number),
+/// Reads a number, and refuses one below `min`.
+fn at_least<N: FromValue + PartialOrd + Display>(min: N, value: Value) -> Result<N, InvalidValue> {
+    let number: N = value.read()?;
+    if number < min {
+        return Err(InvalidValue::Value(format!("the value must be at least {min}")));
     }
+    Ok(number)
 }
 
 /// Returns the base URL of a store. The library would report an invalid one only at the first request.
@@ -331,6 +336,7 @@ mod tests {
     #[test]
     fn refuses_unknown_and_unreadable_settings_by_name() {
         for (name, text) in [
+            ("bandwidth_limit", "0"),
             ("colour", "blue"),
             ("connections_max", "many"),
             ("connections_max", "0"),

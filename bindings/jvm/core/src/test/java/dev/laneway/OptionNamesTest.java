@@ -52,6 +52,7 @@ class OptionNamesTest {
     Map<String, Laneway.Builder> refused = new TreeMap<>();
     refused.put("s3Endpoint: the value must be a URL", Laneway.builder().s3Endpoint("not a url"));
     refused.put("gcsEndpoint: the value must be a URL", Laneway.builder().gcsEndpoint("localhost:9000"));
+    refused.put("bandwidthLimit: the value must be at least 1", Laneway.builder().bandwidthLimit(0));
     refused.put("memory: the value must be at least 1048576", Laneway.builder().memory(10));
     refused.put("memory: the value has the wrong type", Laneway.builder().memory(-1));
     refused.put("connectionsMax: the value must be at least 1", Laneway.builder().connectionsMax(0));

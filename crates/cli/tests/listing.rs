@@ -94,7 +94,9 @@ fn without_a_url_the_buckets_of_each_store_that_is_set_up_are_listed() {
     assert_eq!(both, ["gs://bucket/", "s3://bucket/"]);
     let run = laneway.run(["ls"]).succeeds();
     assert_eq!(run.lines(), ["s3://bucket/"]);
-    run.complains(&["gs:// is skipped", "--project"]);
+    for says in ["gs:// is skipped", "--project", "az:// is skipped", "AZURE_STORAGE_ACCOUNT"] {
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+    }
     let bare = laneway.without("AWS_ACCESS_KEY_ID").without("AWS_SECRET_ACCESS_KEY");
     let run = bare.run(["ls"]).exits(1);
     for says in ["--project", "laneway help credentials", "no store is set up"] {

@@ -37,7 +37,7 @@ use crate::query::{Query, decode};
 use authorization::Access;
 use error::{BlobError, BlobResult};
 use leases::Leases;
-pub(crate) use operation::Operation;
+pub(crate) use operation::BlobOperation;
 use service::ServiceProperties;
 pub(crate) use service::{allow_origin, preflight};
 
@@ -114,7 +114,7 @@ impl AzureState {
 
 /// The account, container and blob that a request is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct BlobTarget {
     pub(crate) account: String,
     /// The container. It is empty for a request about the account.
     pub(crate) container: String,
@@ -122,11 +122,11 @@ pub(crate) struct Target {
     pub(crate) blob: String,
 }
 
-impl Target {
+impl BlobTarget {
     /// Returns the target of an Azure request, or `None` if a request is another dialect's. The path begins with the
     /// account, as at the emulators, or the host does: `ACCOUNT.blob.localhost`. A request whose path doesn't begin with the
     /// store's own account is Azure's if its headers or its query show that.
-    pub(crate) fn of(head: &Parts, query: &Query, account: &str) -> Option<Target> {
+    pub(crate) fn of(head: &Parts, query: &Query, account: &str) -> Option<BlobTarget> {
         if is_of_another_dialect(&head.headers, query) {
             return None;
         }
@@ -135,15 +135,15 @@ impl Target {
         if let Some((named, _)) = host.and_then(|host| host.split_once(".blob."))
             && !named.contains('.')
         {
-            return Some(Target::in_path(named, path, query));
+            return Some(BlobTarget::in_path(named, path, query));
         }
         let (named, rest) = path.split_once('/').unwrap_or((path, ""));
         let is_own = named == account || named.strip_suffix("-secondary") == Some(account);
         is_own.then_some(()).or_else(|| is_of_azure(&head.headers, query).then_some(()))?;
-        Some(Target::in_path(named.strip_suffix("-secondary").unwrap_or(named), rest, query))
+        Some(BlobTarget::in_path(named.strip_suffix("-secondary").unwrap_or(named), rest, query))
     }
 
-    fn in_path(account: &str, path: &str, query: &Query) -> Target {
+    fn in_path(account: &str, path: &str, query: &Query) -> BlobTarget {
         let (container, blob) = path.split_once('/').unwrap_or((path, ""));
         let is_container = !blob.is_empty()
             || container.is_empty()
@@ -151,7 +151,7 @@ impl Target {
         let (container, blob) = if is_container { (container, blob) } else { (ROOT, container) };
         // The service replaces backslashes in names of blobs.
         let blob = decode(blob).replace('\\', "/");
-        Target { account: decode(account), container: decode(container), blob }
+        BlobTarget { account: decode(account), container: decode(container), blob }
     }
 }
 
@@ -175,16 +175,16 @@ fn is_of_azure(headers: &HeaderMap, query: &Query) -> bool {
 }
 
 /// One request, which has been authorized.
-struct Call<'a> {
+struct BlobCall<'a> {
     state: &'a AzureState,
     head: Parts,
     body: RequestBody,
     query: Query,
-    target: Target,
+    target: BlobTarget,
     access: Access,
 }
 
-impl Call<'_> {
+impl BlobCall<'_> {
     /// Returns the text of a header. A value that isn't UTF-8 counts as absent.
     fn header(&self, name: &str) -> Option<&str> {
         self.head.headers.get(name).and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
@@ -279,16 +279,18 @@ pub(crate) fn refused(state: &AzureState, status: u16, code: Option<&str>) -> Re
 
 /// Authorizes a request and carries it out.
 async fn respond(state: &AzureState, head: Parts, body: RequestBody, query: Query, id: &str) -> BlobResult {
-    let target = Target::of(&head, &query, state.account()).ok_or_else(|| BlobError::new("InvalidUri"))?;
-    let operation = Operation::of(&head.method, &query, &head.headers, &target.container, &target.blob);
+    let target =
+        BlobTarget::of(&head, &query, state.account()).ok_or_else(|| BlobError::new("InvalidUri"))?;
+    let operation = BlobOperation::of(&head.method, &query, &head.headers, &target.container, &target.blob);
     check_version(&head)?;
     carry_out(state, head, body, query, target, operation, id).await
 }
 
 /// Answers one request of a batch. The version that the batch names applies to it.
 async fn respond_part(state: &AzureState, head: Parts, body: RequestBody, query: Query) -> BlobResult {
-    let target = Target::of(&head, &query, state.account()).ok_or_else(|| BlobError::new("InvalidUri"))?;
-    let operation = Operation::of(&head.method, &query, &head.headers, &target.container, &target.blob);
+    let target =
+        BlobTarget::of(&head, &query, state.account()).ok_or_else(|| BlobError::new("InvalidUri"))?;
+    let operation = BlobOperation::of(&head.method, &query, &head.headers, &target.container, &target.blob);
     carry_out(state, head, body, query, target, operation, "").await
 }
 
@@ -297,52 +299,52 @@ async fn carry_out(
     head: Parts,
     body: RequestBody,
     query: Query,
-    target: Target,
-    operation: Operation,
+    target: BlobTarget,
+    operation: BlobOperation,
     id: &str,
 ) -> BlobResult {
     let access = authorization::authorize(state, &head, &query, &target, operation)?;
-    let mut call = Call { state, head, body, query, target, access };
+    let mut call = BlobCall { state, head, body, query, target, access };
     match operation {
-        Operation::ListContainers => containers::list(&call),
-        Operation::GetServiceProperties => service::properties(&call),
-        Operation::SetServiceProperties => service::set_properties(&mut call).await,
-        Operation::GetServiceStats => service::stats(&call),
-        Operation::GetAccountInfo => service::account_info(&call),
-        Operation::GetUserDelegationKey => service::delegation_key(&mut call).await,
-        Operation::FindBlobs => list::find(&call),
+        BlobOperation::ListContainers => containers::list(&call),
+        BlobOperation::GetServiceProperties => service::properties(&call),
+        BlobOperation::SetServiceProperties => service::set_properties(&mut call).await,
+        BlobOperation::GetServiceStats => service::stats(&call),
+        BlobOperation::GetAccountInfo => service::account_info(&call),
+        BlobOperation::GetUserDelegationKey => service::delegation_key(&mut call).await,
+        BlobOperation::FindBlobs => list::find(&call),
         // The requests of a batch call this function again, so the future must be boxed.
-        Operation::Batch => Box::pin(batch::batch(&mut call, id)).await,
-        Operation::CreateContainer => containers::create(&call),
-        Operation::GetContainer => containers::get(&call),
-        Operation::DeleteContainer => containers::delete(&call),
-        Operation::SetContainerMetadata => containers::set_metadata(&call),
-        Operation::GetContainerAcl => containers::acl(&call),
-        Operation::SetContainerAcl => containers::set_acl(&mut call).await,
-        Operation::LeaseContainer => containers::lease(&call),
-        Operation::ListBlobs => list::list(&call),
-        Operation::GetBlob => blobs::get(&call),
-        Operation::HeadBlob => blobs::head(&call),
-        Operation::PutBlob => blobs::put(&mut call).await,
-        Operation::DeleteBlob | Operation::DeleteVersion => blobs::delete(&call),
-        Operation::UndeleteBlob => blobs::undelete(&call),
-        Operation::SetProperties => properties::set_properties(&call),
-        Operation::SetMetadata => properties::set_metadata(&call),
-        Operation::SetTier => properties::set_tier(&call),
-        Operation::GetTags => properties::tags(&call),
-        Operation::SetTags => properties::set_tags(&mut call).await,
-        Operation::LeaseBlob => properties::lease(&call),
-        Operation::Snapshot => properties::snapshot(&call),
-        Operation::PutBlock => blocks::put(&mut call).await,
-        Operation::AppendBlock => blocks::append(&mut call).await,
-        Operation::PutBlockFromUrl => blocks::put_from_url(&call),
-        Operation::PutBlockList => blocks::put_list(&mut call).await,
-        Operation::GetBlockList => blocks::list(&call),
-        Operation::PutBlobFromUrl => copies::put_from_url(&call),
-        Operation::CopyBlob => copies::copy(&call),
-        Operation::AbortCopy => copies::abort(&call),
-        Operation::Lacking(name) => Err(BlobError::new("NotImplemented").with("Operation", name)),
-        Operation::Unknown => match call.query.value("comp") {
+        BlobOperation::Batch => Box::pin(batch::batch(&mut call, id)).await,
+        BlobOperation::CreateContainer => containers::create(&call),
+        BlobOperation::GetContainer => containers::get(&call),
+        BlobOperation::DeleteContainer => containers::delete(&call),
+        BlobOperation::SetContainerMetadata => containers::set_metadata(&call),
+        BlobOperation::GetContainerAcl => containers::acl(&call),
+        BlobOperation::SetContainerAcl => containers::set_acl(&mut call).await,
+        BlobOperation::LeaseContainer => containers::lease(&call),
+        BlobOperation::ListBlobs => list::list(&call),
+        BlobOperation::GetBlob => blobs::get(&call),
+        BlobOperation::HeadBlob => blobs::head(&call),
+        BlobOperation::PutBlob => blobs::put(&mut call).await,
+        BlobOperation::DeleteBlob | BlobOperation::DeleteVersion => blobs::delete(&call),
+        BlobOperation::UndeleteBlob => blobs::undelete(&call),
+        BlobOperation::SetProperties => properties::set_properties(&call),
+        BlobOperation::SetMetadata => properties::set_metadata(&call),
+        BlobOperation::SetTier => properties::set_tier(&call),
+        BlobOperation::GetTags => properties::tags(&call),
+        BlobOperation::SetTags => properties::set_tags(&mut call).await,
+        BlobOperation::LeaseBlob => properties::lease(&call),
+        BlobOperation::Snapshot => properties::snapshot(&call),
+        BlobOperation::PutBlock => blocks::put(&mut call).await,
+        BlobOperation::AppendBlock => blocks::append(&mut call).await,
+        BlobOperation::PutBlockFromUrl => blocks::put_from_url(&call),
+        BlobOperation::PutBlockList => blocks::put_list(&mut call).await,
+        BlobOperation::GetBlockList => blocks::list(&call),
+        BlobOperation::PutBlobFromUrl => copies::put_from_url(&call),
+        BlobOperation::CopyBlob => copies::copy(&call),
+        BlobOperation::AbortCopy => copies::abort(&call),
+        BlobOperation::Lacking(name) => Err(BlobError::new("NotImplemented").with("Operation", name)),
+        BlobOperation::Unknown => match call.query.value("comp") {
             Some(comp) => Err(BlobError::of_parameter("InvalidQueryParameterValue", "comp", comp)),
             None => Err(BlobError::new("UnsupportedHttpVerb")),
         },
@@ -371,7 +373,7 @@ mod tests {
         }
         let head = request.body(()).unwrap().into_parts().0;
         let query = Query::parse(head.uri.query());
-        let found = Target::of(&head, &query, "devstoreaccount1")?;
+        let found = BlobTarget::of(&head, &query, "devstoreaccount1")?;
         Some([found.account, found.container, found.blob])
     }
 

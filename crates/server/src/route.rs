@@ -107,8 +107,8 @@ pub(crate) enum FolderCall {
 impl RequestRoute {
     /// Parses the head of a request. `account` is the name of the Azure account.
     pub(crate) fn of(head: &Parts, query: &Query, account: &str) -> RequestRoute {
-        if let Some(azure::Target { container, blob, .. }) = azure::Target::of(head, query, account) {
-            let verb = azure::Operation::of(&head.method, query, &head.headers, &container, &blob).verb();
+        if let Some(azure::BlobTarget { container, blob, .. }) = azure::BlobTarget::of(head, query, account) {
+            let verb = azure::BlobOperation::of(&head.method, query, &head.headers, &container, &blob).verb();
             return RequestRoute { call: Api::Azure, verb, bucket: container, key: blob };
         }
         let path = head.uri.path();

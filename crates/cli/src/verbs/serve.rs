@@ -186,16 +186,16 @@ pub(crate) struct Serve {
     ///
     /// The path of an Azure request begins with this name, as at Microsoft's emulators.
     ///
-    /// Example: laneway serve --azure-account me --azure-key bWluZQ==
+    /// Example: laneway serve --account me --account-key bWluZQ==
     #[arg(hide_short_help = true, long, value_name = "NAME", help_heading = "Azure")]
-    azure_account: Option<String>,
+    account: Option<String>,
     /// Check Azure signatures and SAS tokens made with this key, in base64 [default: the key of Microsoft's emulators]
     ///
     /// Azure requests need a signature, a SAS token or a bearer token, as at the service. A bearer token may have any value.
     ///
-    /// Example: laneway serve --azure-account me --azure-key bWluZQ==
+    /// Example: laneway serve --account me --account-key bWluZQ==
     #[arg(hide_short_help = true, long, value_name = "KEY", help_heading = "Azure")]
-    azure_key: Option<String>,
+    account_key: Option<String>,
 }
 
 /// The address of the server, and the CA of its certificate.
@@ -205,6 +205,8 @@ struct ServerAddress {
     ca: Option<PathBuf>,
     access_key: String,
     secret_key: String,
+    /// The Azure account and its key.
+    account: (String, String),
 }
 
 /// Returns a line about the requests that the server received, for `--stats`.
@@ -230,6 +232,7 @@ impl Serve {
         }
         let config = self.config();
         let (access_key, secret_key) = (config.s3.access_key.clone(), config.s3.secret_key.clone());
+        let account = (config.azure.account.clone(), config.azure.key.clone());
         let (stop, stopped) = mpsc::channel::<()>();
         // Handle signals before the address is printed. A program that waits for the address may end the server right after that.
         let _interrupt = Interrupt::listen(move || drop(stop))?;
@@ -242,7 +245,7 @@ impl Serve {
         }
         // The folder is removed when the server ends.
         let (_folder, ca) = self.write_ca(&server)?;
-        let reach = ServerAddress { url: server.url(), ca, access_key, secret_key };
+        let reach = ServerAddress { url: server.url(), ca, access_key, secret_key, account };
         let is_quiet = context.options.quiet;
         // If the system chose the port, print the line even with -q, because nothing else shows the port.
         if !is_quiet || self.listen.port() == 0 {
@@ -306,8 +309,8 @@ impl Serve {
                 ..defaults
             },
             azure: AzureConfig {
-                account: self.azure_account.clone().unwrap_or(azure.account.clone()),
-                key: self.azure_key.clone().unwrap_or(azure.key.clone()),
+                account: self.account.clone().unwrap_or(azure.account.clone()),
+                key: self.account_key.clone().unwrap_or(azure.key.clone()),
                 ..azure
             },
             ..Config::default()
@@ -338,7 +341,10 @@ impl ServerAddress {
         text += &format!("  laneway{ca} --gcs-endpoint {url} --anonymous --project any ls gs://\n");
         text +=
             &format!("  AWS_ACCESS_KEY_ID={key} AWS_SECRET_ACCESS_KEY={secret} AWS_REGION=us-east-1 \\\n");
-        text += &format!("    laneway{ca} --s3-endpoint {url} ls s3://");
+        text += &format!("    laneway{ca} --s3-endpoint {url} ls s3://\n");
+        let (account, key) = &self.account;
+        text += &format!("  AZURE_STORAGE_ACCOUNT={account} AZURE_STORAGE_KEY={key} \\\n");
+        text += &format!("    laneway{ca} --azure-endpoint {url}/{account} ls az://");
         text
     }
 }

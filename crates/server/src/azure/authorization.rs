@@ -14,8 +14,8 @@ use ring::hmac;
 
 use super::containers::PublicAccess;
 use super::error::BlobError;
-use super::operation::Operation;
-use super::{AzureState, Target, timestamp};
+use super::operation::BlobOperation;
+use super::{AzureState, BlobTarget, timestamp};
 use crate::checksum::{base64, from_base64};
 use crate::objects::now_us;
 use crate::query::{Query, decode};
@@ -50,15 +50,15 @@ pub(super) fn authorize(
     state: &AzureState,
     head: &Parts,
     query: &Query,
-    target: &Target,
-    operation: Operation,
+    target: &BlobTarget,
+    operation: BlobOperation,
 ) -> Result<Access, BlobError> {
     if target.account != state.config.account {
         let missing = BlobError::unauthenticated("The account does not exist.");
         return Err(missing);
     }
     let is_bearer = authorization_scheme(head).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer"));
-    if operation == Operation::GetUserDelegationKey && !is_bearer {
+    if operation == BlobOperation::GetUserDelegationKey && !is_bearer {
         return Err(BlobError::unauthenticated("Only authentication scheme Bearer is supported"));
     }
     let authorization = head.headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
@@ -93,11 +93,11 @@ fn authorization_scheme(head: &Parts) -> Option<&str> {
 pub(super) fn authorize_source(
     state: &AzureState,
     query: &Query,
-    target: &Target,
+    target: &BlobTarget,
 ) -> Result<Access, BlobError> {
     match query.has("sig") {
-        true => sas(state, query, target, Operation::GetBlob),
-        false => public(state, target, Operation::GetBlob),
+        true => sas(state, query, target, BlobOperation::GetBlob),
+        false => public(state, target, BlobOperation::GetBlob),
     }
 }
 
@@ -123,7 +123,7 @@ fn is_signed(key: &[u8], text: &str, signature: &str) -> bool {
 fn check_signature(
     state: &AzureState,
     head: &Parts,
-    target: &Target,
+    target: &BlobTarget,
     credential: &str,
     to_sign: String,
 ) -> Result<(), BlobError> {
@@ -149,7 +149,7 @@ fn text<'a>(head: &'a Parts, name: &str) -> Option<&'a str> {
     head.headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn string_to_sign(head: &Parts, target: &Target) -> String {
+fn string_to_sign(head: &Parts, target: &BlobTarget) -> String {
     let standard = [
         "content-encoding",
         "content-language",
@@ -185,7 +185,7 @@ fn string_to_sign(head: &Parts, target: &Target) -> String {
     to_sign
 }
 
-fn lite_string_to_sign(head: &Parts, query: &Query, target: &Target) -> String {
+fn lite_string_to_sign(head: &Parts, query: &Query, target: &BlobTarget) -> String {
     let mut to_sign = format!("{}\n", head.method);
     for name in ["content-md5", "content-type", "date"] {
         let is_left_out = name == "date" && head.headers.contains_key("x-ms-date");
@@ -215,8 +215,8 @@ fn canonical_headers(head: &Parts) -> String {
 fn sas(
     state: &AzureState,
     query: &Query,
-    target: &Target,
-    operation: Operation,
+    target: &BlobTarget,
+    operation: BlobOperation,
 ) -> Result<Access, BlobError> {
     let field = |name: &str| query.value(name).unwrap_or_default();
     let version = field("sv");
@@ -272,7 +272,7 @@ fn sas(
             return Err(BlobError::new("AuthorizationServiceMismatch"));
         }
         // The requests inside a batch are authorized by themselves.
-        let is_any = matches!(operation, Operation::Batch | Operation::GetAccountInfo);
+        let is_any = matches!(operation, BlobOperation::Batch | BlobOperation::GetAccountInfo);
         if !field("srt").contains(needed.resource) && !is_any {
             return Err(BlobError::new("AuthorizationResourceTypeMismatch"));
         }
@@ -327,7 +327,7 @@ impl<'a> SasLimits<'a> {
     }
 }
 
-fn account_string_to_sign(query: &Query, target: &Target) -> String {
+fn account_string_to_sign(query: &Query, target: &BlobTarget) -> String {
     let field = |name: &str| query.value(name).unwrap_or_default();
     let mut lines = vec![target.account.as_str()];
     lines.extend(["sp", "ss", "srt", "st", "se", "sip", "spr", "sv"].map(field));
@@ -338,7 +338,7 @@ fn account_string_to_sign(query: &Query, target: &Target) -> String {
 }
 
 /// Returns the resource that a service SAS or user delegation SAS is for.
-fn canonical_resource(query: &Query, target: &Target) -> String {
+fn canonical_resource(query: &Query, target: &BlobTarget) -> String {
     let container = format!("/blob/{}/{}", target.account, target.container);
     match query.value("sr") {
         Some("c") => container,
@@ -355,7 +355,7 @@ fn signed_snapshot(query: &Query) -> &str {
     }
 }
 
-fn service_string_to_sign(query: &Query, target: &Target) -> String {
+fn service_string_to_sign(query: &Query, target: &BlobTarget) -> String {
     let field = |name: &str| query.value(name).unwrap_or_default();
     let resource = canonical_resource(query, target);
     let mut lines = vec![field("sp"), field("st"), field("se"), &resource];
@@ -370,7 +370,7 @@ fn service_string_to_sign(query: &Query, target: &Target) -> String {
     lines.join("\n")
 }
 
-fn delegated_string_to_sign(query: &Query, target: &Target) -> String {
+fn delegated_string_to_sign(query: &Query, target: &BlobTarget) -> String {
     let field = |name: &str| query.value(name).unwrap_or_default();
     let resource = canonical_resource(query, target);
     let mut lines = vec![field("sp"), field("st"), field("se"), &resource];
@@ -395,7 +395,7 @@ fn delegated_string_to_sign(query: &Query, target: &Target) -> String {
 
 /// Permits an anonymous request only if its container has public access. Otherwise, the service doesn't reveal that the
 /// container exists.
-fn public(state: &AzureState, target: &Target, operation: Operation) -> Result<Access, BlobError> {
+fn public(state: &AzureState, target: &BlobTarget, operation: BlobOperation) -> Result<Access, BlobError> {
     let access = super::containers::public_access(state, &target.container);
     let is_permitted = match access {
         Some(PublicAccess::Container) => operation.reads_blob() || operation.reads_container(),

@@ -13,8 +13,8 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 
 use super::error::{BlobError, BlobResult};
-use super::operation::Operation;
-use super::{AzureState, Call, Target, respond_part};
+use super::operation::BlobOperation;
+use super::{AzureState, BlobCall, BlobTarget, respond_part};
 use crate::body::{RequestBody, ResponseBody};
 use crate::query::Query;
 
@@ -30,7 +30,7 @@ struct BatchPart {
     body: Bytes,
 }
 
-pub(super) async fn batch(call: &mut Call<'_>, id: &str) -> BlobResult {
+pub(super) async fn batch(call: &mut BlobCall<'_>, id: &str) -> BlobResult {
     let content_type = call.required_header("content-type")?.to_owned();
     let bytes = call.body.collect(BATCH_BYTES_MAX).await.map_err(BlobError::interrupted)?;
     let bytes = bytes.ok_or_else(|| BlobError::new("RequestBodyTooLarge"))?;
@@ -65,17 +65,18 @@ pub(super) async fn batch(call: &mut Call<'_>, id: &str) -> BlobResult {
 }
 
 /// Carries out one request of a batch.
-async fn one(call: &Call<'_>, mut part: BatchPart) -> BlobResult {
+async fn one(call: &BlobCall<'_>, mut part: BatchPart) -> BlobResult {
     let state: &AzureState = call.state;
     if let Some(host) = call.head.headers.get(http::header::HOST) {
         part.head.headers.insert(http::header::HOST, host.clone());
     }
     let query = Query::parse(part.head.uri.query());
     let target =
-        Target::of(&part.head, &query, state.account()).ok_or_else(|| BlobError::new("InvalidUri"))?;
+        BlobTarget::of(&part.head, &query, state.account()).ok_or_else(|| BlobError::new("InvalidUri"))?;
     let operation =
-        Operation::of(&part.head.method, &query, &part.head.headers, &target.container, &target.blob);
-    if !matches!(operation, Operation::DeleteBlob | Operation::DeleteVersion | Operation::SetTier) {
+        BlobOperation::of(&part.head.method, &query, &part.head.headers, &target.container, &target.blob);
+    if !matches!(operation, BlobOperation::DeleteBlob | BlobOperation::DeleteVersion | BlobOperation::SetTier)
+    {
         return Err(BlobError::new("InvalidInput"));
     }
     if !call.target.container.is_empty() && target.container != call.target.container {
@@ -95,7 +96,7 @@ fn write_part(
     out: &mut String,
     boundary: &str,
     content_id: Option<&str>,
-    call: &Call<'_>,
+    call: &BlobCall<'_>,
     id: &str,
     answer: Response<ResponseBody>,
 ) {

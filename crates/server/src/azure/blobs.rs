@@ -7,10 +7,10 @@ use http::header::{CONTENT_LENGTH, RANGE};
 use http::{HeaderMap, Response, StatusCode};
 
 use super::answer::{empty, insert};
-use super::conditions::{Conditions, etag};
+use super::conditions::{BlobConditions, etag};
 use super::containers::{describe_metadata, metadata};
 use super::error::{BlobError, BlobResult};
-use super::{Call, copies, properties, tags, timestamp};
+use super::{BlobCall, copies, properties, tags, timestamp};
 use crate::body::ResponseBody;
 use crate::checksum::{ComputedChecksums, Hasher, WantedChecksums, base64, from_base64};
 use crate::objects::blob::BlobProperties;
@@ -39,7 +39,7 @@ pub(super) struct BodyChecksums {
 }
 
 impl BodyChecksums {
-    pub(super) fn in_headers(call: &Call<'_>) -> Result<BodyChecksums, BlobError> {
+    pub(super) fn in_headers(call: &BlobCall<'_>) -> Result<BodyChecksums, BlobError> {
         let (md5, crc64) = ("content-md5", "x-ms-content-crc64");
         let md5 = match call.header(md5) {
             None => None,
@@ -98,7 +98,7 @@ pub(super) const ALL_CHECKSUMS: WantedChecksums =
 /// Stores the bytes of a body and checks them. If a check fails, the bytes are discarded. `with_md5` is true if the MD5
 /// is needed even if the client sent none.
 pub(super) async fn receive(
-    call: &mut Call<'_>,
+    call: &mut BlobCall<'_>,
     expected: &BodyChecksums,
     bytes_max: u64,
     with_md5: bool,
@@ -122,7 +122,7 @@ pub(super) async fn receive(
 }
 
 /// Returns the version that a read asks for: the live blob, a snapshot, or a version.
-pub(super) fn selector(call: &Call<'_>) -> Result<VersionSelector, BlobError> {
+pub(super) fn selector(call: &BlobCall<'_>) -> Result<VersionSelector, BlobError> {
     for name in ["snapshot", "versionid"] {
         if let Some(text) = call.query.value(name).filter(|text| !text.is_empty()) {
             let generation = timestamp::parse(text)
@@ -134,7 +134,7 @@ pub(super) fn selector(call: &Call<'_>) -> Result<VersionSelector, BlobError> {
 }
 
 /// Returns the blob that a request is about, after a check of conditions and lease.
-pub(super) fn find(call: &Call<'_>) -> Result<Arc<Object>, BlobError> {
+pub(super) fn find(call: &BlobCall<'_>) -> Result<Arc<Object>, BlobError> {
     let (container, blob) = (&call.target.container, &call.target.blob);
     let which = selector(call)?;
     let object = call.state.objects.find_version(container, blob, which)?;
@@ -142,14 +142,14 @@ pub(super) fn find(call: &Call<'_>) -> Result<Arc<Object>, BlobError> {
         return Err(BlobError::new("BlobNotFound"));
     }
     // A blob that doesn't exist is reported before its conditions are checked.
-    Conditions::in_headers(&call.head.headers)?.check_read(&object)?;
+    BlobConditions::in_headers(&call.head.headers)?.check_read(&object)?;
     if which == VersionSelector::Live {
         call.state.leases.check_read(container, blob, call.lease_id())?;
     }
     Ok(object)
 }
 
-pub(super) fn get(call: &Call<'_>) -> BlobResult {
+pub(super) fn get(call: &BlobCall<'_>) -> BlobResult {
     let object = find(call)?;
     if properties::is_archived(&object, now_us()) {
         return Err(BlobError::new("BlobArchived"));
@@ -211,13 +211,13 @@ pub(super) fn get(call: &Call<'_>) -> BlobResult {
     Ok(answer)
 }
 
-fn is_true(call: &Call<'_>, name: &str) -> bool {
+fn is_true(call: &BlobCall<'_>, name: &str) -> bool {
     call.header(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
 }
 
 /// Returns the range that a read asks for. The service has no ranges from the end of a blob. It ignores a `Range` that it
 /// doesn't know, as HTTP permits, and refuses such an `x-ms-range`.
-fn range(call: &Call<'_>) -> Result<Option<Range<u64>>, BlobError> {
+fn range(call: &BlobCall<'_>) -> Result<Option<Range<u64>>, BlobError> {
     let own = "x-ms-range";
     match call.header(own) {
         Some(text) => match parse_range(text) {
@@ -250,7 +250,7 @@ pub(super) fn sums_of(content: &Content) -> std::io::Result<ComputedChecksums> {
     Ok(hasher.finish())
 }
 
-pub(super) fn head(call: &Call<'_>) -> BlobResult {
+pub(super) fn head(call: &BlobCall<'_>) -> BlobResult {
     let object = find(call)?;
     let mut answer = Response::new(ResponseBody::empty());
     if call.query.value("comp") == Some("metadata") {
@@ -281,7 +281,7 @@ pub(super) fn content_type(object: &Object) -> &str {
 }
 
 /// Adds the headers of Get Blob and Get Blob Properties.
-fn describe(call: &Call<'_>, headers: &mut HeaderMap, object: &Object) {
+fn describe(call: &BlobCall<'_>, headers: &mut HeaderMap, object: &Object) {
     let attributes = &object.attributes;
     describe_write(headers, object);
     let overrides = [
@@ -358,7 +358,7 @@ pub(super) fn describe_sums(headers: &mut HeaderMap, sums: &ComputedChecksums, w
 }
 
 /// Returns the attributes and the properties in the headers of a request that writes a blob.
-pub(super) fn attributes(call: &Call<'_>) -> Result<(Attributes, BlobProperties), BlobError> {
+pub(super) fn attributes(call: &BlobCall<'_>) -> Result<(Attributes, BlobProperties), BlobError> {
     let (mut attributes, content_md5) = content_headers(call, true)?;
     attributes.content_type.get_or_insert_with(|| DEFAULT_TYPE.to_owned());
     attributes.metadata = metadata(&call.head.headers)?;
@@ -379,7 +379,7 @@ pub(super) fn attributes(call: &Call<'_>) -> Result<(Attributes, BlobProperties)
 /// Returns the properties that become headers of reads, and the Content-MD5. `falls_back` is true if the standard headers
 /// apply where the headers with `x-ms-blob-` are missing.
 pub(super) fn content_headers(
-    call: &Call<'_>,
+    call: &BlobCall<'_>,
     falls_back: bool,
 ) -> Result<(Attributes, Option<String>), BlobError> {
     let text = |own: &str, standard: &str| {
@@ -406,14 +406,14 @@ pub(super) fn content_headers(
 }
 
 /// Returns an error if the service permits no blob to have the name.
-pub(super) fn check_name(call: &Call<'_>) -> Result<(), BlobError> {
+pub(super) fn check_name(call: &BlobCall<'_>) -> Result<(), BlobError> {
     match (1..=NAME_CHARS_MAX).contains(&call.target.blob.chars().count()) {
         true => Ok(()),
         false => Err(BlobError::new("InvalidResourceName")),
     }
 }
 
-pub(super) async fn put(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn put(call: &mut BlobCall<'_>) -> BlobResult {
     check_name(call)?;
     let name = "x-ms-blob-type";
     let kind = match call.required_header(name)? {
@@ -451,7 +451,11 @@ pub(super) async fn put(call: &mut Call<'_>) -> BlobResult {
 }
 
 /// Creates an append blob, or a page blob of zeros. The store lacks the operations that write to them later.
-fn put_without_content(call: &Call<'_>, attributes: &Attributes, properties: &BlobProperties) -> BlobResult {
+fn put_without_content(
+    call: &BlobCall<'_>,
+    attributes: &Attributes,
+    properties: &BlobProperties,
+) -> BlobResult {
     let mut writer = call.state.objects.writer(ALL_CHECKSUMS, None);
     if properties.kind.as_deref() == Some("PageBlob") {
         let name = "x-ms-blob-content-length";
@@ -475,7 +479,7 @@ fn put_without_content(call: &Call<'_>, attributes: &Attributes, properties: &Bl
 }
 
 /// Returns the live blob of a write, if it exists.
-pub(super) fn present(call: &Call<'_>) -> Result<Option<Arc<Object>>, BlobError> {
+pub(super) fn present(call: &BlobCall<'_>) -> Result<Option<Arc<Object>>, BlobError> {
     match call.state.objects.find(&call.target.container, &call.target.blob) {
         Ok(object) => Ok(Some(object)),
         Err(StoreError::NoObject | StoreError::DeleteMarker(_)) => Ok(None),
@@ -484,8 +488,8 @@ pub(super) fn present(call: &Call<'_>) -> Result<Option<Arc<Object>>, BlobError>
 }
 
 /// Checks if a write may replace the blob, or create it.
-fn check_replacement(call: &Call<'_>, present: Option<&Object>) -> Result<(), BlobError> {
-    Conditions::in_headers(&call.head.headers)?.check_creation(present)?;
+fn check_replacement(call: &BlobCall<'_>, present: Option<&Object>) -> Result<(), BlobError> {
+    BlobConditions::in_headers(&call.head.headers)?.check_creation(present)?;
     call.state.leases.check_write(&call.target.container, &call.target.blob, call.lease_id())?;
     let appends = call.query.value("comp") == Some("appendblock");
     match present {
@@ -498,7 +502,7 @@ fn check_replacement(call: &Call<'_>, present: Option<&Object>) -> Result<(), Bl
 /// Stores content as the blob of a request, if conditions and lease permit it at that moment. `new` gets the blob that it
 /// replaces.
 pub(super) fn store(
-    call: &Call<'_>,
+    call: &BlobCall<'_>,
     written: &WrittenContent,
     new: impl Fn(Option<&Object>) -> NewObject,
 ) -> Result<Arc<Object>, BlobError> {
@@ -526,7 +530,7 @@ fn unchanged(present: Option<&Object>) -> Precondition {
     }
 }
 
-pub(super) fn delete(call: &Call<'_>) -> BlobResult {
+pub(super) fn delete(call: &BlobCall<'_>) -> BlobResult {
     let objects = &call.state.objects;
     let (container, blob) = (&call.target.container, &call.target.blob);
     let mut answer = empty(StatusCode::ACCEPTED);
@@ -551,7 +555,7 @@ pub(super) fn delete(call: &Call<'_>) -> BlobResult {
     }
     loop {
         let present = present(call)?.ok_or_else(|| BlobError::new("BlobNotFound"))?;
-        Conditions::in_headers(&call.head.headers)?.check_write(Some(&present))?;
+        BlobConditions::in_headers(&call.head.headers)?.check_write(Some(&present))?;
         let own: Vec<_> = objects
             .noncurrent(container, blob)?
             .into_iter()
@@ -592,7 +596,7 @@ pub(super) fn delete(call: &Call<'_>) -> BlobResult {
 }
 
 /// Undelete Blob. Without soft deletion it does nothing, as at the service.
-pub(super) fn undelete(call: &Call<'_>) -> BlobResult {
+pub(super) fn undelete(call: &BlobCall<'_>) -> BlobResult {
     match present(call)? {
         Some(_) => Ok(empty(StatusCode::OK)),
         None => Err(BlobError::new("BlobNotFound")),

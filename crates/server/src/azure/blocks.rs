@@ -10,9 +10,9 @@ use ring::digest::{SHA256, digest};
 
 use super::answer::{XmlElement, XmlWriter, empty, insert};
 use super::blobs::{self, ALL_CHECKSUMS, BodyChecksums};
-use super::conditions::Conditions;
+use super::conditions::BlobConditions;
 use super::error::{BlobError, BlobResult};
-use super::{Call, copies, timestamp};
+use super::{BlobCall, copies, timestamp};
 use crate::checksum::{Hasher, concatenated, from_base64, hex};
 use crate::objects::blob::CommittedBlock;
 use crate::objects::content::Content;
@@ -34,13 +34,13 @@ fn upload_id(container: &str, blob: &str) -> String {
 }
 
 /// Returns the uncommitted blocks of the request's blob, if there are any.
-fn uncommitted(call: &Call<'_>) -> Option<Arc<OpenUpload>> {
+fn uncommitted(call: &BlobCall<'_>) -> Option<Arc<OpenUpload>> {
     let (container, blob) = (&call.target.container, &call.target.blob);
     call.state.objects.uploads.find(container, blob, &upload_id(container, blob))
 }
 
 /// Returns the blobs of a container that have uncommitted blocks.
-pub(super) fn uncommitted_blobs(call: &Call<'_>) -> Vec<Arc<Object>> {
+pub(super) fn uncommitted_blobs(call: &BlobCall<'_>) -> Vec<Arc<Object>> {
     let uploads = call.state.objects.uploads.of(&call.target.container).into_iter();
     let ours = uploads.filter(|upload| upload.id == upload_id(&upload.bucket, &upload.key));
     ours.map(|upload| Arc::new(Object { updated_us: upload.initiated_us, ..Object::empty(&upload.key, 0) }))
@@ -48,7 +48,7 @@ pub(super) fn uncommitted_blobs(call: &Call<'_>) -> Vec<Arc<Object>> {
 }
 
 /// Discards the uncommitted blocks of the request's blob.
-pub(super) fn discard(call: &Call<'_>) {
+pub(super) fn discard(call: &BlobCall<'_>) {
     let _held = call.state.block_lists.lock().unwrap_or_else(PoisonError::into_inner);
     call.state.objects.uploads.remove(&upload_id(&call.target.container, &call.target.blob));
 }
@@ -59,7 +59,7 @@ fn id_bytes(id: &str) -> Option<usize> {
 }
 
 /// Returns the block id in the query.
-fn block_id(call: &Call<'_>) -> Result<String, BlobError> {
+fn block_id(call: &BlobCall<'_>) -> Result<String, BlobError> {
     let name = "blockid";
     let id = call
         .query
@@ -72,7 +72,7 @@ fn block_id(call: &Call<'_>) -> Result<String, BlobError> {
     }
 }
 
-pub(super) async fn put(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn put(call: &mut BlobCall<'_>) -> BlobResult {
     blobs::check_name(call)?;
     let id = block_id(call)?;
     let expected = BodyChecksums::in_headers(call)?;
@@ -87,7 +87,7 @@ pub(super) async fn put(call: &mut Call<'_>) -> BlobResult {
     add(call, id, written, expected.has_md5())
 }
 
-pub(super) fn put_from_url(call: &Call<'_>) -> BlobResult {
+pub(super) fn put_from_url(call: &BlobCall<'_>) -> BlobResult {
     blobs::check_name(call)?;
     let id = block_id(call)?;
     check_write(call)?;
@@ -114,7 +114,7 @@ fn written(content: Content) -> Result<WrittenContent, BlobError> {
 }
 
 /// Append Block: adds bytes to the end of an append blob.
-pub(super) async fn append(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn append(call: &mut BlobCall<'_>) -> BlobResult {
     let expected = BodyChecksums::in_headers(call)?;
     let added = blobs::receive(call, &expected, APPENDED_BYTES_MAX, false).await?;
     let number = |name: &str| match call.header(name) {
@@ -161,13 +161,13 @@ pub(super) async fn append(call: &mut Call<'_>) -> BlobResult {
     Ok(answer)
 }
 
-fn check_write(call: &Call<'_>) -> Result<(), BlobError> {
+fn check_write(call: &BlobCall<'_>) -> Result<(), BlobError> {
     call.state.objects.bucket_to_write(&call.target.container)?;
     call.state.leases.check_write(&call.target.container, &call.target.blob, call.lease_id())
 }
 
 /// Adds a block to the uncommitted blocks of a blob.
-fn add(call: &Call<'_>, id: String, written: WrittenContent, with_md5: bool) -> BlobResult {
+fn add(call: &BlobCall<'_>, id: String, written: WrittenContent, with_md5: bool) -> BlobResult {
     let sums = written.sums.clone();
     let _held = call.state.block_lists.lock().unwrap_or_else(PoisonError::into_inner);
     let upload = match uncommitted(call) {
@@ -199,7 +199,7 @@ fn add(call: &Call<'_>, id: String, written: WrittenContent, with_md5: bool) -> 
     Ok(answer)
 }
 
-fn begin(call: &Call<'_>) -> Result<Arc<OpenUpload>, BlobError> {
+fn begin(call: &BlobCall<'_>) -> Result<Arc<OpenUpload>, BlobError> {
     let (container, blob) = (&call.target.container, &call.target.blob);
     let upload = OpenUpload {
         id: upload_id(container, blob),
@@ -237,7 +237,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<ListedBlock>, BlobError> {
     if blocks.len() > COMMITTED_MAX { Err(BlobError::new("BlockListTooLong")) } else { Ok(blocks) }
 }
 
-pub(super) async fn put_list(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn put_list(call: &mut BlobCall<'_>) -> BlobResult {
     blobs::check_name(call)?;
     // In this request, the standard headers describe the document and not the blob.
     let (mut attributes, mut properties) = blobs::attributes(call)?;
@@ -312,7 +312,7 @@ fn committed(object: Option<&Object>) -> BTreeMap<&str, Content> {
     blocks
 }
 
-pub(super) fn list(call: &Call<'_>) -> BlobResult {
+pub(super) fn list(call: &BlobCall<'_>) -> BlobResult {
     let kind = call.query.value("blocklisttype").unwrap_or("committed").to_ascii_lowercase();
     if !matches!(kind.as_str(), "committed" | "uncommitted" | "all") {
         return Err(BlobError::of_parameter("InvalidQueryParameterValue", "blocklisttype", &kind));
@@ -331,7 +331,7 @@ pub(super) fn list(call: &Call<'_>) -> BlobResult {
     }
     call.state.leases.check_read(&call.target.container, &call.target.blob, call.lease_id())?;
     if let Some(object) = &object {
-        Conditions::in_headers(&call.head.headers)?.check_read(object)?;
+        BlobConditions::in_headers(&call.head.headers)?.check_read(object)?;
     }
     let mut document = XmlWriter::new();
     document.begin("BlockList");

@@ -10,7 +10,7 @@ use crate::objects::Object;
 
 /// The conditions of a request on a blob or a container.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Conditions {
+pub(super) struct BlobConditions {
     if_match: Option<String>,
     if_none_match: Option<String>,
     modified_since_us: Option<u64>,
@@ -43,17 +43,17 @@ pub(super) fn tag(number: u64) -> String {
     format!("\"0x8D{number:013X}\"")
 }
 
-impl Conditions {
-    pub(super) fn in_headers(headers: &HeaderMap) -> Result<Conditions, BlobError> {
-        Conditions::named(
+impl BlobConditions {
+    pub(super) fn in_headers(headers: &HeaderMap) -> Result<BlobConditions, BlobError> {
+        BlobConditions::named(
             headers,
             ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "x-ms-if-tags"],
         )
     }
 
     /// Returns the conditions on the source of a copy.
-    pub(super) fn on_source(headers: &HeaderMap) -> Result<Conditions, BlobError> {
-        Conditions::named(
+    pub(super) fn on_source(headers: &HeaderMap) -> Result<BlobConditions, BlobError> {
+        BlobConditions::named(
             headers,
             [
                 "x-ms-source-if-match",
@@ -65,7 +65,7 @@ impl Conditions {
         )
     }
 
-    fn named(headers: &HeaderMap, names: [&str; 5]) -> Result<Conditions, BlobError> {
+    fn named(headers: &HeaderMap, names: [&str; 5]) -> Result<BlobConditions, BlobError> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let time = |name: &str| match text(name) {
             None => Ok(None),
@@ -74,7 +74,7 @@ impl Conditions {
                 .ok_or_else(|| BlobError::of_header("InvalidHeaderValue", name, &value)),
         };
         let [if_match, if_none_match, modified, unmodified, tags] = names;
-        Ok(Conditions {
+        Ok(BlobConditions {
             if_match: text(if_match),
             if_none_match: text(if_none_match),
             modified_since_us: time(modified)?,
@@ -191,11 +191,11 @@ fn is_one_of(tags: &str, present: Option<&ResourceState>) -> bool {
 mod tests {
     use super::*;
 
-    fn conditions(headers: &[(&'static str, &str)]) -> Conditions {
+    fn conditions(headers: &[(&'static str, &str)]) -> BlobConditions {
         let headers = headers.iter().map(|(name, value)| {
             (http::HeaderName::from_static(name), http::HeaderValue::from_str(value).unwrap())
         });
-        Conditions::in_headers(&headers.collect()).unwrap()
+        BlobConditions::in_headers(&headers.collect()).unwrap()
     }
 
     fn blob() -> Object {

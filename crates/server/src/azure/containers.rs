@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::answer::{XmlElement, XmlWriter, empty, insert};
-use super::conditions::{Conditions, ResourceState, tag};
+use super::conditions::{BlobConditions, ResourceState, tag};
 use super::error::{BlobError, BlobResult};
-use super::{AzureState, Call, timestamp};
+use super::{AzureState, BlobCall, timestamp};
 use crate::objects::StoredBucket;
 use crate::objects::blob::{AccessPolicy, ContainerSettings};
 use crate::objects::settings::BucketSettings;
@@ -106,7 +106,7 @@ fn describe(headers: &mut HeaderMap, state: &ResourceState) {
     insert(headers, "last-modified", &timestamp::http(state.modified_us));
 }
 
-fn access_in_header(call: &Call<'_>) -> Result<Option<String>, BlobError> {
+fn access_in_header(call: &BlobCall<'_>) -> Result<Option<String>, BlobError> {
     let name = "x-ms-blob-public-access";
     match call.header(name) {
         None => Ok(None),
@@ -115,7 +115,7 @@ fn access_in_header(call: &Call<'_>) -> Result<Option<String>, BlobError> {
     }
 }
 
-pub(super) fn create(call: &Call<'_>) -> BlobResult {
+pub(super) fn create(call: &BlobCall<'_>) -> BlobResult {
     let name = &call.target.container;
     if !is_valid_name(name) {
         let is_length = !(3..=63).contains(&name.len());
@@ -138,7 +138,7 @@ pub(super) fn create(call: &Call<'_>) -> BlobResult {
     Ok(answer)
 }
 
-pub(super) fn get(call: &Call<'_>) -> BlobResult {
+pub(super) fn get(call: &BlobCall<'_>) -> BlobResult {
     let name = &call.target.container;
     let bucket = call.state.objects.bucket(name)?;
     call.state.leases.check_read(name, "", call.lease_id())?;
@@ -162,12 +162,12 @@ pub(super) fn get(call: &Call<'_>) -> BlobResult {
 }
 
 /// Checks the conditions and the lease of a request that changes a container.
-fn check(call: &Call<'_>) -> Result<(), BlobError> {
+fn check(call: &BlobCall<'_>) -> Result<(), BlobError> {
     let bucket = call.state.objects.bucket(&call.target.container)?;
-    Conditions::in_headers(&call.head.headers)?.check_state(Some(&state_of(&bucket, &bucket.settings())))
+    BlobConditions::in_headers(&call.head.headers)?.check_state(Some(&state_of(&bucket, &bucket.settings())))
 }
 
-pub(super) fn delete(call: &Call<'_>) -> BlobResult {
+pub(super) fn delete(call: &BlobCall<'_>) -> BlobResult {
     check(call)?;
     let name = &call.target.container;
     call.state.leases.check_write(name, "", call.lease_id())?;
@@ -177,7 +177,7 @@ pub(super) fn delete(call: &Call<'_>) -> BlobResult {
 }
 
 /// Changes the settings of a container, and answers with its new tag.
-fn change(call: &Call<'_>, change: impl FnOnce(&mut ContainerSettings)) -> BlobResult {
+fn change(call: &BlobCall<'_>, change: impl FnOnce(&mut ContainerSettings)) -> BlobResult {
     let name = &call.target.container;
     check(call)?;
     call.state.leases.check_read(name, "", call.lease_id())?;
@@ -192,12 +192,12 @@ fn change(call: &Call<'_>, change: impl FnOnce(&mut ContainerSettings)) -> BlobR
     Ok(answer)
 }
 
-pub(super) fn set_metadata(call: &Call<'_>) -> BlobResult {
+pub(super) fn set_metadata(call: &BlobCall<'_>) -> BlobResult {
     let metadata = metadata(&call.head.headers)?;
     change(call, |container| container.metadata = metadata)
 }
 
-pub(super) fn acl(call: &Call<'_>) -> BlobResult {
+pub(super) fn acl(call: &BlobCall<'_>) -> BlobResult {
     let name = &call.target.container;
     let bucket = call.state.objects.bucket(name)?;
     call.state.leases.check_read(name, "", call.lease_id())?;
@@ -224,7 +224,7 @@ pub(super) fn acl(call: &Call<'_>) -> BlobResult {
     Ok(answer)
 }
 
-pub(super) async fn set_acl(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn set_acl(call: &mut BlobCall<'_>) -> BlobResult {
     let public_access = access_in_header(call)?;
     let bytes = call.document().await?;
     let policies = match bytes.is_empty() {
@@ -263,16 +263,16 @@ fn policies(document: &XmlElement) -> Result<Vec<AccessPolicy>, BlobError> {
     if policies.len() > POLICIES_MAX { Err(invalid()) } else { Ok(policies) }
 }
 
-pub(super) fn lease(call: &Call<'_>) -> BlobResult {
+pub(super) fn lease(call: &BlobCall<'_>) -> BlobResult {
     let name = &call.target.container;
     let bucket = call.state.objects.bucket(name)?;
     let resource = state_of(&bucket, &bucket.settings());
-    Conditions::in_headers(&call.head.headers)?.check_state(Some(&resource))?;
+    BlobConditions::in_headers(&call.head.headers)?.check_state(Some(&resource))?;
     call.state.leases.act(name, "", &call.head.headers, &resource, || call.state.guid())
 }
 
 /// Returns the number of entries on a page.
-pub(super) fn page_size(call: &Call<'_>) -> Result<usize, BlobError> {
+pub(super) fn page_size(call: &BlobCall<'_>) -> Result<usize, BlobError> {
     let name = "maxresults";
     match call.query.value(name).filter(|text| !text.is_empty()) {
         None => Ok(PAGE_MAX),
@@ -284,7 +284,7 @@ pub(super) fn page_size(call: &Call<'_>) -> Result<usize, BlobError> {
     }
 }
 
-pub(super) fn list(call: &Call<'_>) -> BlobResult {
+pub(super) fn list(call: &BlobCall<'_>) -> BlobResult {
     let parameter = |name: &str| call.query.value(name).unwrap_or_default();
     let (prefix, marker) = (parameter("prefix"), parameter("marker"));
     let max = page_size(call)?;

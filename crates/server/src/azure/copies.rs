@@ -10,9 +10,9 @@ use http::{HeaderMap, Method, Request, StatusCode, Uri};
 use super::answer::{empty, insert};
 use super::authorization::authorize_source;
 use super::blobs::{self};
-use super::conditions::Conditions;
+use super::conditions::BlobConditions;
 use super::error::{BlobError, BlobResult};
-use super::{Call, Target, properties, timestamp};
+use super::{BlobCall, BlobTarget, properties, timestamp};
 use crate::checksum::{ComputedChecksums, Hasher, base64, from_base64};
 use crate::objects::blob::{BlobCopy, BlobProperties, CopyStatus};
 use crate::objects::content::Content;
@@ -59,7 +59,7 @@ pub(super) fn describe(headers: &mut HeaderMap, object: &Object) {
 
 /// Returns the blob that a copy reads. `in_account` is true if the authorization of the request also covers sources in the
 /// same account, as in Copy Blob. The other operations read the source as a request of its own would.
-pub(super) fn source(call: &Call<'_>, in_account: bool) -> Result<Arc<Object>, BlobError> {
+pub(super) fn source(call: &BlobCall<'_>, in_account: bool) -> Result<Arc<Object>, BlobError> {
     let name = "x-ms-copy-source";
     let text = call.required_header(name)?;
     let invalid = || BlobError::of_header("InvalidHeaderValue", name, text);
@@ -71,7 +71,7 @@ pub(super) fn source(call: &Call<'_>, in_account: bool) -> Result<Arc<Object>, B
     let (head, ()) = request.map_err(|_| invalid())?.into_parts();
     let query = Query::parse(head.uri.query());
     let unverified = || BlobError::new("CannotVerifyCopySource");
-    let target = Target::of(&head, &query, call.state.account()).ok_or_else(unverified)?;
+    let target = BlobTarget::of(&head, &query, call.state.account()).ok_or_else(unverified)?;
     let by_token = call
         .header("x-ms-copy-source-authorization")
         .and_then(|value| value.split_once(' '))
@@ -99,7 +99,7 @@ pub(super) fn source(call: &Call<'_>, in_account: bool) -> Result<Arc<Object>, B
         true => BlobError::from(refused),
         false => unverified(),
     })?;
-    Conditions::on_source(&call.head.headers)?.check_source(&object)?;
+    BlobConditions::on_source(&call.head.headers)?.check_source(&object)?;
     if let Some(id) = call.header("x-ms-source-lease-id") {
         call.state.leases.check_read(&target.container, &target.blob, Some(id))?;
     }
@@ -125,7 +125,7 @@ pub(super) fn source_range(text: &str, size: u64) -> Result<Range<u64>, BlobErro
 }
 
 /// Checks the checksum of the source that a request announces.
-pub(super) fn check_source_sums(call: &Call<'_>, sums: &ComputedChecksums) -> Result<(), BlobError> {
+pub(super) fn check_source_sums(call: &BlobCall<'_>, sums: &ComputedChecksums) -> Result<(), BlobError> {
     for (name, actual, code) in [
         ("x-ms-source-content-md5", sums.md5.map(|md5| md5.to_vec()), "Md5Mismatch"),
         ("x-ms-source-content-crc64", sums.crc64nvme.map(|crc| crc.to_le_bytes().to_vec()), "Crc64Mismatch"),
@@ -141,7 +141,7 @@ pub(super) fn check_source_sums(call: &Call<'_>, sums: &ComputedChecksums) -> Re
 }
 
 /// Returns the attributes and properties of a copy: those of the source, and those that the request replaces.
-fn attributes(call: &Call<'_>, source: &Object) -> Result<(Attributes, BlobProperties), BlobError> {
+fn attributes(call: &BlobCall<'_>, source: &Object) -> Result<(Attributes, BlobProperties), BlobError> {
     let (own, properties) = blobs::attributes(call)?;
     let mut attributes = Attributes::clone(&source.attributes);
     attributes.storage_class = own.storage_class;
@@ -163,7 +163,7 @@ fn attributes(call: &Call<'_>, source: &Object) -> Result<(Attributes, BlobPrope
 }
 
 /// Put Blob From URL: a copy that has ended when the answer is sent.
-pub(super) fn put_from_url(call: &Call<'_>) -> BlobResult {
+pub(super) fn put_from_url(call: &BlobCall<'_>) -> BlobResult {
     blobs::check_name(call)?;
     if call.required_header("x-ms-blob-type")? != "BlockBlob" {
         return Err(BlobError::new("InvalidBlobType"));
@@ -215,7 +215,7 @@ pub(super) fn put_from_url(call: &Call<'_>) -> BlobResult {
 }
 
 /// Copy Blob: the copy may end later than the answer is sent.
-pub(super) fn copy(call: &Call<'_>) -> BlobResult {
+pub(super) fn copy(call: &BlobCall<'_>) -> BlobResult {
     blobs::check_name(call)?;
     let source = source(call, true)?;
     let (attributes, mut properties) = attributes(call, &source)?;
@@ -307,7 +307,7 @@ fn complete_copy(
     });
 }
 
-pub(super) fn abort(call: &Call<'_>) -> BlobResult {
+pub(super) fn abort(call: &BlobCall<'_>) -> BlobResult {
     let action = "x-ms-copy-action";
     if !call.required_header(action)?.eq_ignore_ascii_case("abort") {
         return Err(BlobError::of_header(

@@ -183,7 +183,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ),
     ("NoPendingCopyOperation", 409, "There is currently no pending copy operation."),
     ("NotImplemented", 501, "This store does not have the requested operation."),
-    ("OperationTimedOut", 500, "Operation could not be completed within the specified time."),
+    ("OperationTimedOut", 500, "BlobOperation could not be completed within the specified time."),
     ("OutOfRangeInput", 400, "One of the request inputs is out of range."),
     (
         "OutOfRangeQueryParameterValue",

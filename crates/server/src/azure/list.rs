@@ -9,7 +9,7 @@ use super::conditions::etag;
 use super::containers::page_size;
 use super::error::{BlobError, BlobResult};
 use super::tags::TagFilter;
-use super::{Call, blobs, blocks, copies, properties, timestamp};
+use super::{BlobCall, blobs, blocks, copies, properties, timestamp};
 use crate::objects::listing::{Cursor, ListingQuery, Order};
 use crate::objects::{Object, now_us};
 
@@ -32,7 +32,7 @@ const PARTS: [&str; 11] = [
 ];
 
 impl ListingParts {
-    fn of(call: &Call<'_>) -> Result<ListingParts, BlobError> {
+    fn of(call: &BlobCall<'_>) -> Result<ListingParts, BlobError> {
         let name = "include";
         let text = call.query.value(name).unwrap_or_default();
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -48,7 +48,7 @@ impl ListingParts {
     }
 }
 
-pub(super) fn list(call: &Call<'_>) -> BlobResult {
+pub(super) fn list(call: &BlobCall<'_>) -> BlobResult {
     let container = &call.target.container;
     call.state.objects.bucket(container)?;
     let parts = ListingParts::of(call)?;
@@ -128,7 +128,7 @@ fn write_name(document: &mut XmlWriter, name: &str) {
     }
 }
 
-fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts: &ListingParts) {
+fn write(call: &BlobCall<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts: &ListingParts) {
     let now = now_us();
     let is_live = object.standing.noncurrent_us.is_none();
     let is_uncommitted = object.generation == 0;
@@ -214,7 +214,7 @@ fn write(call: &Call<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts:
 }
 
 /// Find Blobs by Tags, in the account or in one container.
-pub(super) fn find(call: &Call<'_>) -> BlobResult {
+pub(super) fn find(call: &BlobCall<'_>) -> BlobResult {
     let text = call
         .query
         .value("where")

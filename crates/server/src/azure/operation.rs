@@ -8,7 +8,7 @@ use crate::verb::Verb;
 
 /// An operation of the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum BlobOperation {
     ListContainers,
     GetServiceProperties,
     SetServiceProperties,
@@ -62,7 +62,7 @@ pub(super) struct Permission {
     pub(super) by_service_sas: bool,
 }
 
-impl Operation {
+impl BlobOperation {
     /// Returns the operation of a request for this container and blob. Either name may be empty.
     pub(crate) fn of(
         method: &Method,
@@ -70,161 +70,168 @@ impl Operation {
         headers: &HeaderMap,
         container: &str,
         blob: &str,
-    ) -> Operation {
+    ) -> BlobOperation {
         let comp = query.value("comp");
         match (container.is_empty(), blob.is_empty()) {
-            (true, _) => Operation::on_service(method, query, comp),
-            (false, true) => Operation::on_container(method, comp),
-            (false, false) => Operation::on_blob(method, query, headers, comp),
+            (true, _) => BlobOperation::on_service(method, query, comp),
+            (false, true) => BlobOperation::on_container(method, comp),
+            (false, false) => BlobOperation::on_blob(method, query, headers, comp),
         }
     }
 
-    fn on_service(method: &Method, query: &Query, comp: Option<&str>) -> Operation {
+    fn on_service(method: &Method, query: &Query, comp: Option<&str>) -> BlobOperation {
         match (method.as_str(), query.value("restype"), comp) {
-            ("GET" | "HEAD", Some("account"), Some("properties")) => Operation::GetAccountInfo,
-            ("GET", _, Some("list")) => Operation::ListContainers,
-            ("GET", Some("service"), Some("properties")) => Operation::GetServiceProperties,
-            ("PUT", Some("service"), Some("properties")) => Operation::SetServiceProperties,
-            ("GET", Some("service"), Some("stats")) => Operation::GetServiceStats,
-            ("POST", Some("service"), Some("userdelegationkey")) => Operation::GetUserDelegationKey,
-            ("GET", _, Some("blobs")) => Operation::FindBlobs,
-            ("POST", _, Some("batch")) => Operation::Batch,
-            _ => Operation::Unknown,
+            ("GET" | "HEAD", Some("account"), Some("properties")) => BlobOperation::GetAccountInfo,
+            ("GET", _, Some("list")) => BlobOperation::ListContainers,
+            ("GET", Some("service"), Some("properties")) => BlobOperation::GetServiceProperties,
+            ("PUT", Some("service"), Some("properties")) => BlobOperation::SetServiceProperties,
+            ("GET", Some("service"), Some("stats")) => BlobOperation::GetServiceStats,
+            ("POST", Some("service"), Some("userdelegationkey")) => BlobOperation::GetUserDelegationKey,
+            ("GET", _, Some("blobs")) => BlobOperation::FindBlobs,
+            ("POST", _, Some("batch")) => BlobOperation::Batch,
+            _ => BlobOperation::Unknown,
         }
     }
 
-    fn on_container(method: &Method, comp: Option<&str>) -> Operation {
+    fn on_container(method: &Method, comp: Option<&str>) -> BlobOperation {
         match (method.as_str(), comp) {
-            ("PUT", None) => Operation::CreateContainer,
-            ("GET" | "HEAD", None | Some("metadata")) => Operation::GetContainer,
-            ("DELETE", None) => Operation::DeleteContainer,
-            ("PUT", Some("metadata")) => Operation::SetContainerMetadata,
-            ("GET" | "HEAD", Some("acl")) => Operation::GetContainerAcl,
-            ("PUT", Some("acl")) => Operation::SetContainerAcl,
-            ("PUT", Some("lease")) => Operation::LeaseContainer,
-            ("GET", Some("list")) => Operation::ListBlobs,
-            ("POST", Some("batch")) => Operation::Batch,
-            ("GET" | "HEAD", Some("properties")) => Operation::GetAccountInfo,
-            ("GET", Some("blobs")) => Operation::FindBlobs,
-            ("PUT", Some("undelete")) => Operation::Lacking("Restore Container"),
-            ("PUT", Some("rename")) => Operation::Lacking("Rename Container"),
-            _ => Operation::Unknown,
+            ("PUT", None) => BlobOperation::CreateContainer,
+            ("GET" | "HEAD", None | Some("metadata")) => BlobOperation::GetContainer,
+            ("DELETE", None) => BlobOperation::DeleteContainer,
+            ("PUT", Some("metadata")) => BlobOperation::SetContainerMetadata,
+            ("GET" | "HEAD", Some("acl")) => BlobOperation::GetContainerAcl,
+            ("PUT", Some("acl")) => BlobOperation::SetContainerAcl,
+            ("PUT", Some("lease")) => BlobOperation::LeaseContainer,
+            ("GET", Some("list")) => BlobOperation::ListBlobs,
+            ("POST", Some("batch")) => BlobOperation::Batch,
+            ("GET" | "HEAD", Some("properties")) => BlobOperation::GetAccountInfo,
+            ("GET", Some("blobs")) => BlobOperation::FindBlobs,
+            ("PUT", Some("undelete")) => BlobOperation::Lacking("Restore Container"),
+            ("PUT", Some("rename")) => BlobOperation::Lacking("Rename Container"),
+            _ => BlobOperation::Unknown,
         }
     }
 
-    fn on_blob(method: &Method, query: &Query, headers: &HeaderMap, comp: Option<&str>) -> Operation {
+    fn on_blob(method: &Method, query: &Query, headers: &HeaderMap, comp: Option<&str>) -> BlobOperation {
         let copies = headers.contains_key("x-ms-copy-source");
         match (method.as_str(), comp) {
-            ("GET", None) => Operation::GetBlob,
-            ("HEAD", None) | ("GET" | "HEAD", Some("metadata")) => Operation::HeadBlob,
-            ("PUT", None) if copies && headers.contains_key("x-ms-blob-type") => Operation::PutBlobFromUrl,
-            ("PUT", None) if copies => Operation::CopyBlob,
-            ("PUT", None) => Operation::PutBlob,
-            ("PUT", Some("copy")) => Operation::AbortCopy,
-            ("PUT", Some("incrementalcopy")) => Operation::Lacking("Incremental Copy Blob"),
-            ("DELETE", None) if query.has("versionid") => Operation::DeleteVersion,
-            ("DELETE", None) => Operation::DeleteBlob,
-            ("PUT", Some("undelete")) => Operation::UndeleteBlob,
-            ("PUT", Some("properties")) => Operation::SetProperties,
-            ("PUT", Some("metadata")) => Operation::SetMetadata,
-            ("PUT", Some("tier")) => Operation::SetTier,
-            ("GET", Some("tags")) => Operation::GetTags,
-            ("PUT", Some("tags")) => Operation::SetTags,
-            ("PUT", Some("lease")) => Operation::LeaseBlob,
-            ("PUT", Some("snapshot")) => Operation::Snapshot,
-            ("PUT", Some("block")) if copies => Operation::PutBlockFromUrl,
-            ("PUT", Some("block")) => Operation::PutBlock,
-            ("PUT", Some("blocklist")) => Operation::PutBlockList,
-            ("GET", Some("blocklist")) => Operation::GetBlockList,
-            ("GET" | "HEAD", Some("properties")) => Operation::GetAccountInfo,
-            ("PUT", Some("appendblock")) if copies => Operation::Lacking("Append Block From URL"),
-            ("PUT", Some("appendblock")) => Operation::AppendBlock,
-            ("PUT", Some("seal")) => Operation::Lacking("Append Blob Seal"),
-            ("PUT", Some("page")) => Operation::Lacking("Put Page"),
-            ("GET", Some("pagelist")) => Operation::Lacking("Get Page Ranges"),
-            ("POST", Some("query")) => Operation::Lacking("Query Blob Contents"),
-            ("PUT", Some("expiry")) => Operation::Lacking("Set Blob Expiry"),
-            ("PUT" | "DELETE", Some("immutabilityPolicies" | "immutabilitypolicies")) => {
-                Operation::Lacking("immutability policies")
+            ("GET", None) => BlobOperation::GetBlob,
+            ("HEAD", None) | ("GET" | "HEAD", Some("metadata")) => BlobOperation::HeadBlob,
+            ("PUT", None) if copies && headers.contains_key("x-ms-blob-type") => {
+                BlobOperation::PutBlobFromUrl
             }
-            ("PUT", Some("legalhold")) => Operation::Lacking("Set Blob Legal Hold"),
-            _ => Operation::Unknown,
+            ("PUT", None) if copies => BlobOperation::CopyBlob,
+            ("PUT", None) => BlobOperation::PutBlob,
+            ("PUT", Some("copy")) => BlobOperation::AbortCopy,
+            ("PUT", Some("incrementalcopy")) => BlobOperation::Lacking("Incremental Copy Blob"),
+            ("DELETE", None) if query.has("versionid") => BlobOperation::DeleteVersion,
+            ("DELETE", None) => BlobOperation::DeleteBlob,
+            ("PUT", Some("undelete")) => BlobOperation::UndeleteBlob,
+            ("PUT", Some("properties")) => BlobOperation::SetProperties,
+            ("PUT", Some("metadata")) => BlobOperation::SetMetadata,
+            ("PUT", Some("tier")) => BlobOperation::SetTier,
+            ("GET", Some("tags")) => BlobOperation::GetTags,
+            ("PUT", Some("tags")) => BlobOperation::SetTags,
+            ("PUT", Some("lease")) => BlobOperation::LeaseBlob,
+            ("PUT", Some("snapshot")) => BlobOperation::Snapshot,
+            ("PUT", Some("block")) if copies => BlobOperation::PutBlockFromUrl,
+            ("PUT", Some("block")) => BlobOperation::PutBlock,
+            ("PUT", Some("blocklist")) => BlobOperation::PutBlockList,
+            ("GET", Some("blocklist")) => BlobOperation::GetBlockList,
+            ("GET" | "HEAD", Some("properties")) => BlobOperation::GetAccountInfo,
+            ("PUT", Some("appendblock")) if copies => BlobOperation::Lacking("Append Block From URL"),
+            ("PUT", Some("appendblock")) => BlobOperation::AppendBlock,
+            ("PUT", Some("seal")) => BlobOperation::Lacking("Append Blob Seal"),
+            ("PUT", Some("page")) => BlobOperation::Lacking("Put Page"),
+            ("GET", Some("pagelist")) => BlobOperation::Lacking("Get Page Ranges"),
+            ("POST", Some("query")) => BlobOperation::Lacking("Query Blob Contents"),
+            ("PUT", Some("expiry")) => BlobOperation::Lacking("Set Blob Expiry"),
+            ("PUT" | "DELETE", Some("immutabilityPolicies" | "immutabilitypolicies")) => {
+                BlobOperation::Lacking("immutability policies")
+            }
+            ("PUT", Some("legalhold")) => BlobOperation::Lacking("Set Blob Legal Hold"),
+            _ => BlobOperation::Unknown,
         }
     }
 
     /// Returns the verb for fault rules and counters.
     pub(crate) fn verb(self) -> Verb {
         match self {
-            Operation::GetBlob => Verb::Get,
-            Operation::HeadBlob | Operation::GetTags => Verb::Head,
-            Operation::PutBlob => Verb::Put,
-            Operation::PutBlobFromUrl | Operation::CopyBlob | Operation::PutBlockFromUrl => Verb::Copy,
-            Operation::DeleteBlob | Operation::DeleteVersion => Verb::Delete,
-            Operation::SetProperties | Operation::SetMetadata | Operation::SetTier | Operation::SetTags => {
-                Verb::Patch
+            BlobOperation::GetBlob => Verb::Get,
+            BlobOperation::HeadBlob | BlobOperation::GetTags => Verb::Head,
+            BlobOperation::PutBlob => Verb::Put,
+            BlobOperation::PutBlobFromUrl | BlobOperation::CopyBlob | BlobOperation::PutBlockFromUrl => {
+                Verb::Copy
             }
-            Operation::PutBlock | Operation::AppendBlock => Verb::Part,
-            Operation::PutBlockList => Verb::Complete,
-            Operation::GetBlockList => Verb::Status,
-            Operation::ListBlobs | Operation::FindBlobs => Verb::List,
-            Operation::Batch => Verb::Batch,
-            Operation::ListContainers
-            | Operation::GetServiceProperties
-            | Operation::SetServiceProperties
-            | Operation::GetServiceStats
-            | Operation::GetAccountInfo
-            | Operation::GetUserDelegationKey
-            | Operation::CreateContainer
-            | Operation::GetContainer
-            | Operation::DeleteContainer
-            | Operation::SetContainerMetadata
-            | Operation::GetContainerAcl
-            | Operation::SetContainerAcl
-            | Operation::LeaseContainer => Verb::Bucket,
-            Operation::AbortCopy
-            | Operation::UndeleteBlob
-            | Operation::LeaseBlob
-            | Operation::Snapshot
-            | Operation::Lacking(_)
-            | Operation::Unknown => Verb::Other,
+            BlobOperation::DeleteBlob | BlobOperation::DeleteVersion => Verb::Delete,
+            BlobOperation::SetProperties
+            | BlobOperation::SetMetadata
+            | BlobOperation::SetTier
+            | BlobOperation::SetTags => Verb::Patch,
+            BlobOperation::PutBlock | BlobOperation::AppendBlock => Verb::Part,
+            BlobOperation::PutBlockList => Verb::Complete,
+            BlobOperation::GetBlockList => Verb::Status,
+            BlobOperation::ListBlobs | BlobOperation::FindBlobs => Verb::List,
+            BlobOperation::Batch => Verb::Batch,
+            BlobOperation::ListContainers
+            | BlobOperation::GetServiceProperties
+            | BlobOperation::SetServiceProperties
+            | BlobOperation::GetServiceStats
+            | BlobOperation::GetAccountInfo
+            | BlobOperation::GetUserDelegationKey
+            | BlobOperation::CreateContainer
+            | BlobOperation::GetContainer
+            | BlobOperation::DeleteContainer
+            | BlobOperation::SetContainerMetadata
+            | BlobOperation::GetContainerAcl
+            | BlobOperation::SetContainerAcl
+            | BlobOperation::LeaseContainer => Verb::Bucket,
+            BlobOperation::AbortCopy
+            | BlobOperation::UndeleteBlob
+            | BlobOperation::LeaseBlob
+            | BlobOperation::Snapshot
+            | BlobOperation::Lacking(_)
+            | BlobOperation::Unknown => Verb::Other,
         }
     }
 
     pub(super) fn permission(self) -> Permission {
         let (resource, letters, by_service_sas) = match self {
-            Operation::ListContainers => ('s', "l", false),
-            Operation::GetServiceProperties | Operation::GetServiceStats => ('s', "r", false),
-            Operation::SetServiceProperties => ('s', "w", false),
-            Operation::GetAccountInfo => ('s', "*", true),
-            Operation::GetUserDelegationKey => ('s', "", false),
-            Operation::FindBlobs => ('s', "f", true),
-            Operation::Batch => ('s', "*", true),
-            Operation::CreateContainer => ('c', "cw", false),
-            Operation::GetContainer => ('c', "r", false),
-            Operation::DeleteContainer => ('c', "d", false),
-            Operation::SetContainerMetadata | Operation::LeaseContainer => ('c', "w", false),
-            Operation::GetContainerAcl | Operation::SetContainerAcl => ('c', "", false),
-            Operation::ListBlobs => ('c', "l", true),
-            Operation::GetBlob | Operation::HeadBlob | Operation::GetBlockList => ('o', "r", true),
-            Operation::PutBlob
-            | Operation::PutBlobFromUrl
-            | Operation::CopyBlob
-            | Operation::PutBlock
-            | Operation::PutBlockFromUrl
-            | Operation::PutBlockList
-            | Operation::Snapshot => ('o', "cw", true),
-            Operation::DeleteBlob => ('o', "d", true),
-            Operation::DeleteVersion => ('o', "x", true),
-            Operation::GetTags | Operation::SetTags => ('o', "t", true),
-            Operation::AppendBlock => ('o', "aw", true),
-            Operation::AbortCopy
-            | Operation::UndeleteBlob
-            | Operation::SetProperties
-            | Operation::SetMetadata
-            | Operation::SetTier
-            | Operation::LeaseBlob
-            | Operation::Lacking(_)
-            | Operation::Unknown => ('o', "w", true),
+            BlobOperation::ListContainers => ('s', "l", false),
+            BlobOperation::GetServiceProperties | BlobOperation::GetServiceStats => ('s', "r", false),
+            BlobOperation::SetServiceProperties => ('s', "w", false),
+            BlobOperation::GetAccountInfo => ('s', "*", true),
+            BlobOperation::GetUserDelegationKey => ('s', "", false),
+            BlobOperation::FindBlobs => ('s', "f", true),
+            BlobOperation::Batch => ('s', "*", true),
+            BlobOperation::CreateContainer => ('c', "cw", false),
+            BlobOperation::GetContainer => ('c', "r", false),
+            BlobOperation::DeleteContainer => ('c', "d", false),
+            BlobOperation::SetContainerMetadata | BlobOperation::LeaseContainer => ('c', "w", false),
+            BlobOperation::GetContainerAcl | BlobOperation::SetContainerAcl => ('c', "", false),
+            BlobOperation::ListBlobs => ('c', "l", true),
+            BlobOperation::GetBlob | BlobOperation::HeadBlob | BlobOperation::GetBlockList => {
+                ('o', "r", true)
+            }
+            BlobOperation::PutBlob
+            | BlobOperation::PutBlobFromUrl
+            | BlobOperation::CopyBlob
+            | BlobOperation::PutBlock
+            | BlobOperation::PutBlockFromUrl
+            | BlobOperation::PutBlockList
+            | BlobOperation::Snapshot => ('o', "cw", true),
+            BlobOperation::DeleteBlob => ('o', "d", true),
+            BlobOperation::DeleteVersion => ('o', "x", true),
+            BlobOperation::GetTags | BlobOperation::SetTags => ('o', "t", true),
+            BlobOperation::AppendBlock => ('o', "aw", true),
+            BlobOperation::AbortCopy
+            | BlobOperation::UndeleteBlob
+            | BlobOperation::SetProperties
+            | BlobOperation::SetMetadata
+            | BlobOperation::SetTier
+            | BlobOperation::LeaseBlob
+            | BlobOperation::Lacking(_)
+            | BlobOperation::Unknown => ('o', "w", true),
         };
         Permission { resource, letters, by_service_sas }
     }
@@ -232,11 +239,11 @@ impl Operation {
     /// Returns true if the operation reads a blob or its metadata, so that a container with public access permits it to
     /// everybody.
     pub(super) fn reads_blob(self) -> bool {
-        matches!(self, Operation::GetBlob | Operation::HeadBlob | Operation::GetBlockList)
+        matches!(self, BlobOperation::GetBlob | BlobOperation::HeadBlob | BlobOperation::GetBlockList)
     }
 
     /// Returns true if public access to the whole container permits the operation.
     pub(super) fn reads_container(self) -> bool {
-        matches!(self, Operation::GetContainer | Operation::ListBlobs)
+        matches!(self, BlobOperation::GetContainer | BlobOperation::ListBlobs)
     }
 }

@@ -6,10 +6,10 @@ use http::{HeaderMap, StatusCode};
 
 use super::answer::{XmlElement, XmlWriter, empty, insert};
 use super::blobs::{self, describe_write};
-use super::conditions::{Conditions, ResourceState, etag};
+use super::conditions::{BlobConditions, ResourceState, etag};
 use super::containers::metadata;
 use super::error::{BlobError, BlobResult};
-use super::{Call, tags, timestamp};
+use super::{BlobCall, tags, timestamp};
 use crate::objects::blob::Rehydration;
 use crate::objects::versions::Versioning;
 use crate::objects::{Attributes, NewObject, Object, Objects, now_us};
@@ -56,7 +56,7 @@ pub(super) fn describe_tier(headers: &mut HeaderMap, object: &Object) {
 }
 
 /// Returns the tier in the header of a request, if it has one.
-pub(super) fn tier_in_header(call: &Call<'_>) -> Result<Option<String>, BlobError> {
+pub(super) fn tier_in_header(call: &BlobCall<'_>) -> Result<Option<String>, BlobError> {
     let name = "x-ms-access-tier";
     let Some(text) = call.header(name) else { return Ok(None) };
     let tier = TIERS.into_iter().find(|tier| tier.eq_ignore_ascii_case(text));
@@ -65,14 +65,14 @@ pub(super) fn tier_in_header(call: &Call<'_>) -> Result<Option<String>, BlobErro
 }
 
 /// Checks conditions and lease of a change, under the lock of the store.
-fn check(call: &Call<'_>, object: &Object) -> Result<(), BlobError> {
-    Conditions::in_headers(&call.head.headers)?.check_write(Some(object))?;
+fn check(call: &BlobCall<'_>, object: &Object) -> Result<(), BlobError> {
+    BlobConditions::in_headers(&call.head.headers)?.check_write(Some(object))?;
     call.state.leases.check_write(&call.target.container, &call.target.blob, call.lease_id())
 }
 
 /// Changes a blob, and returns it.
 fn change(
-    call: &Call<'_>,
+    call: &BlobCall<'_>,
     change: impl FnOnce(&mut Object) -> Result<(), BlobError>,
 ) -> Result<Arc<Object>, BlobError> {
     let which = blobs::selector(call)?;
@@ -90,7 +90,7 @@ fn touch(object: &mut Object) {
     object.updated_us = now_us();
 }
 
-pub(super) fn set_properties(call: &Call<'_>) -> BlobResult {
+pub(super) fn set_properties(call: &BlobCall<'_>) -> BlobResult {
     let (own, content_md5) = blobs::content_headers(call, false)?;
     let object = change(call, |object| {
         // Properties that the request doesn't name are removed.
@@ -109,7 +109,7 @@ pub(super) fn set_properties(call: &Call<'_>) -> BlobResult {
     Ok(answer)
 }
 
-pub(super) fn set_metadata(call: &Call<'_>) -> BlobResult {
+pub(super) fn set_metadata(call: &BlobCall<'_>) -> BlobResult {
     let metadata = metadata(&call.head.headers)?;
     let keeps_versions =
         call.state.objects.bucket(&call.target.container)?.versioning() == Versioning::Enabled;
@@ -142,7 +142,7 @@ pub(super) fn set_metadata(call: &Call<'_>) -> BlobResult {
     Ok(answer)
 }
 
-pub(super) fn set_tier(call: &Call<'_>) -> BlobResult {
+pub(super) fn set_tier(call: &BlobCall<'_>) -> BlobResult {
     let name = "x-ms-access-tier";
     call.required_header(name)?;
     let wanted = tier_in_header(call)?.unwrap_or_default();
@@ -158,7 +158,7 @@ pub(super) fn set_tier(call: &Call<'_>) -> BlobResult {
     let (container, blob) = (&call.target.container, &call.target.blob);
     let changed = call.state.objects.change(container, blob, which, |object| {
         let now = now_us();
-        Conditions::in_headers(&call.head.headers)?.check_write(Some(object))?;
+        BlobConditions::in_headers(&call.head.headers)?.check_write(Some(object))?;
         call.state.leases.check_read(container, blob, call.lease_id())?;
         if let Some((_, present)) = archive_status(object, now) {
             // While a blob leaves the archive, only the priority can be raised.
@@ -185,7 +185,7 @@ pub(super) fn set_tier(call: &Call<'_>) -> BlobResult {
     Ok(empty(if is_pending { StatusCode::ACCEPTED } else { StatusCode::OK }))
 }
 
-pub(super) fn tags(call: &Call<'_>) -> BlobResult {
+pub(super) fn tags(call: &BlobCall<'_>) -> BlobResult {
     let object = blobs::find(call)?;
     let mut document = XmlWriter::new();
     document.begin("Tags");
@@ -208,7 +208,7 @@ pub(super) fn write_tags<'a>(
     document.end();
 }
 
-pub(super) async fn set_tags(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn set_tags(call: &mut BlobCall<'_>) -> BlobResult {
     let bytes = call.document().await?;
     let document = XmlElement::parse(&bytes, "Tags")?;
     let set = document.child("TagSet").ok_or_else(|| BlobError::new("InvalidXmlDocument"))?;
@@ -222,19 +222,19 @@ pub(super) async fn set_tags(call: &mut Call<'_>) -> BlobResult {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-pub(super) fn lease(call: &Call<'_>) -> BlobResult {
+pub(super) fn lease(call: &BlobCall<'_>) -> BlobResult {
     let (container, blob) = (&call.target.container, &call.target.blob);
     let present = blobs::present(call)?.ok_or_else(|| BlobError::new("BlobNotFound"))?;
-    Conditions::in_headers(&call.head.headers)?.check_write(Some(&present))?;
+    BlobConditions::in_headers(&call.head.headers)?.check_write(Some(&present))?;
     let resource = ResourceState::of(&present);
     call.state.leases.act(container, blob, &call.head.headers, &resource, || call.state.guid())
 }
 
-pub(super) fn snapshot(call: &Call<'_>) -> BlobResult {
+pub(super) fn snapshot(call: &BlobCall<'_>) -> BlobResult {
     let own = metadata(&call.head.headers)?;
     let (container, blob) = (&call.target.container, &call.target.blob);
     let made = call.state.objects.snapshot(container, blob, |object| {
-        Conditions::in_headers(&call.head.headers)?.check_write(Some(object))?;
+        BlobConditions::in_headers(&call.head.headers)?.check_write(Some(object))?;
         call.state.leases.check_read(container, blob, call.lease_id())?;
         if !own.is_empty() {
             Arc::make_mut(&mut object.attributes).metadata = own;

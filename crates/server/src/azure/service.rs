@@ -12,7 +12,7 @@ use quick_xml::escape::escape;
 use super::answer::{XmlElement, XmlWriter, empty, insert};
 use super::authorization;
 use super::error::{BlobError, BlobResult};
-use super::{AzureState, Call, timestamp};
+use super::{AzureState, BlobCall, timestamp};
 use crate::body::ResponseBody;
 use crate::objects::now_us;
 use crate::objects::settings::CorsRule;
@@ -118,7 +118,7 @@ const DEFAULTS: [(&str, &str); 7] = [
     ("StaticWebsite", "<StaticWebsite><Enabled>false</Enabled></StaticWebsite>"),
 ];
 
-pub(super) fn properties(call: &Call<'_>) -> BlobResult {
+pub(super) fn properties(call: &BlobCall<'_>) -> BlobResult {
     let mut document = XmlWriter::new();
     document.begin("StorageServiceProperties");
     let properties = call.state.properties();
@@ -141,7 +141,7 @@ fn written(element: &XmlElement) -> String {
     text
 }
 
-pub(super) async fn set_properties(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn set_properties(call: &mut BlobCall<'_>) -> BlobResult {
     let bytes = call.document().await?;
     let document = XmlElement::parse(&bytes, "StorageServiceProperties")?;
     let is_known = |property: &XmlElement| DEFAULTS.iter().any(|(name, _)| *name == property.name);
@@ -157,7 +157,7 @@ pub(super) async fn set_properties(call: &mut Call<'_>) -> BlobResult {
 }
 
 /// Returns the state of the copy in another region, which is always complete. Only the secondary endpoint has this request.
-pub(super) fn stats(call: &Call<'_>) -> BlobResult {
+pub(super) fn stats(call: &BlobCall<'_>) -> BlobResult {
     if !call
         .head
         .uri
@@ -175,7 +175,7 @@ pub(super) fn stats(call: &Call<'_>) -> BlobResult {
     Ok(document.answer())
 }
 
-pub(super) fn account_info(call: &Call<'_>) -> BlobResult {
+pub(super) fn account_info(call: &BlobCall<'_>) -> BlobResult {
     let mut answer = empty(StatusCode::OK);
     let headers = answer.headers_mut();
     insert(headers, "x-ms-sku-name", "Standard_RAGRS");
@@ -192,7 +192,7 @@ const TENANT: &str = "00000000-0000-0000-0000-000000000002";
 const KEY_VALID_US: u64 = 7 * 24 * 60 * 60 * 1_000_000;
 
 /// Returns a key for user delegation SAS tokens. Only a bearer token may request it.
-pub(super) async fn delegation_key(call: &mut Call<'_>) -> BlobResult {
+pub(super) async fn delegation_key(call: &mut BlobCall<'_>) -> BlobResult {
     let bytes = call.document().await?;
     let document = XmlElement::parse(&bytes, "KeyInfo")?;
     let invalid = |name: &'static str| BlobError::new("InvalidXmlNodeValue").with("XmlNodeName", name);

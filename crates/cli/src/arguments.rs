@@ -167,17 +167,23 @@ pub(crate) struct Options {
     /// Example: laneway ls --anonymous gs://gcp-public-data-landsat
     #[arg(long, alias = "no-sign-request", global = true, help_heading = "Store")]
     pub(crate) anonymous: bool,
-    /// Use this AWS profile, and only its credentials This option overrides AWS_PROFILE.
+    /// Use this AWS profile, and only its credentials
+    ///
+    /// This option overrides AWS_PROFILE.
     ///
     /// Example: laneway ls --profile work s3://my-bucket
     #[arg(long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) profile: Option<String>,
-    /// Use this AWS region This option overrides AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
+    /// Use this AWS region
+    ///
+    /// This option overrides AWS_REGION, AWS_DEFAULT_REGION and the profile's region.
     ///
     /// Example: laneway mb --region eu-west-1 s3://my-bucket
     #[arg(hide_short_help = true, long, value_name = "NAME", global = true, help_heading = "Store")]
     pub(crate) region: Option<String>,
-    /// Use this Google Cloud project to list and make buckets This option overrides GOOGLE_CLOUD_PROJECT.
+    /// Use this Google Cloud project to list and make buckets
+    ///
+    /// This option overrides GOOGLE_CLOUD_PROJECT.
     ///
     /// Example: laneway ls --project my-project gs://
     #[arg(long, value_name = "PROJECT", global = true, help_heading = "Store")]
@@ -201,22 +207,30 @@ pub(crate) struct Options {
     /// Example: laneway cp --request-payer s3://their-bucket/key .
     #[arg(hide_short_help = true, long, global = true, help_heading = "Store")]
     pub(crate) request_payer: bool,
-    /// Send gs:// requests to this server This option overrides STORAGE_EMULATOR_HOST.
+    /// Send gs:// requests to this server
+    ///
+    /// This option overrides STORAGE_EMULATOR_HOST.
     ///
     /// Example: laneway ls --gcs-endpoint http://localhost:4443 gs://my-bucket
     #[arg(hide_short_help = true, long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) gcs_endpoint: Option<String>,
-    /// Send s3:// requests to this server This option overrides AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
+    /// Send s3:// requests to this server
+    ///
+    /// This option overrides AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL and the profile's endpoint.
     ///
     /// Example: laneway ls --s3-endpoint http://localhost:9000 s3://my-bucket
     #[arg(long, alias = "endpoint-url", value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) s3_endpoint: Option<String>,
-    /// Send az:// requests to this server, the Blob service of a storage account This option overrides AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_SERVICE_ENDPOINT.
+    /// Send az:// requests to this server, the Blob service of a storage account
+    ///
+    /// This option overrides AZURE_STORAGE_CONNECTION_STRING and AZURE_STORAGE_SERVICE_ENDPOINT.
     ///
     /// Example: laneway ls --azure-endpoint http://127.0.0.1:10000/devstoreaccount1 az://my-container
     #[arg(hide_short_help = true, long, value_name = "URL", global = true, help_heading = "Store")]
     pub(crate) azure_endpoint: Option<String>,
-    /// Use this storage account for az:// URLs that name none This option overrides AZURE_STORAGE_ACCOUNT.
+    /// Use this storage account for az:// URLs that name none
+    ///
+    /// This option overrides AZURE_STORAGE_ACCOUNT.
     ///
     /// Example: laneway ls --azure-account myaccount az://my-container
     #[arg(hide_short_help = true, long, value_name = "NAME", global = true, help_heading = "Store")]

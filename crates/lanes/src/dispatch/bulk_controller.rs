@@ -120,7 +120,8 @@ impl AccessLink {
 }
 
 /// The start of downloaded bulk on a [far](Rules::far) path. Its senders need many round trips to reach their rate, and a sender that is
-/// limited meanwhile needs many more. So bulk doesn't yield until it has had time to reach its rate, or has filled the path.
+/// limited meanwhile needs many more. So bulk doesn't yield until it has had time to reach its rate, or until the rate has stopped growing
+/// and the small requests need longer.
 #[derive(Debug, Default)]
 struct FarStart {
     rules: &'static Rules,
@@ -138,8 +139,8 @@ impl FarStart {
     /// Returns whether the start lasts. `outstanding` is the number of bytes for which bulk would yield. It is zero before bulk comes, and
     /// before the first connection is open.
     ///
-    /// The start begins when small requests wait that haven't filled the path, unless they would last longer than it at the measured rate.
-    /// It ends early once the rate has stopped growing and the small requests would last longer. Otherwise small objects over 120 ms and
+    /// The start begins when small requests wait that haven't filled the path, unless they need longer than the start at the measured rate.
+    /// It ends early once the rate has stopped growing and the small requests need longer. Without this end, small objects over 120 ms and
     /// 200 Mbit/s came a seventh later.
     fn lasts(&mut self, now: Instant, outstanding: u64, path: &Throughput, rtt: Duration) -> bool {
         if rtt < self.rules.far {

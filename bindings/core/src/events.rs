@@ -141,6 +141,9 @@ pub trait Wake {
 }
 
 /// A queue. `W` is the way to wake its reader.
+///
+/// The engine's threads add items, and never wait for the host. The reader takes all items at once, so it wakes once for
+/// all calls that are done by then.
 #[derive(Debug)]
 pub struct Queue<T, W> {
     items: Mutex<Vec<T>>,

@@ -89,15 +89,17 @@ impl<S: LogSink> Subscriber for Subscription<S> {
     fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut text = RecordText(String::new());
-        event.record(&mut text);
         let text = match event.metadata().target() {
             ORIGIN => {
                 let mut change = OriginChange::default();
                 event.record(&mut change);
                 change.line()
             }
-            _ => text.0,
+            _ => {
+                let mut text = RecordText(String::new());
+                event.record(&mut text);
+                text.0
+            }
         };
         self.0.take(*event.metadata().level(), text);
     }

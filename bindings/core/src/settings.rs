@@ -6,9 +6,10 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use laneway::internal::is_endpoint;
 use laneway::{
     AccessKey, AssumedRole, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Provided,
-    SseAlgorithm,
+    Provider, SseAlgorithm,
 };
 
 use crate::failure::Failure;
@@ -54,7 +55,7 @@ pub static SETTINGS: &[ClientSetting] = &[
         azure_endpoint,
         Text,
         "The URL of the Blob service of Azure's storage account. It overrides the environment variables.",
-        |builder, value| Ok(builder.azure_endpoint(endpoint(value)?))
+        |builder, value| Ok(builder.azure_endpoint(endpoint(Provider::Azure, value)?))
     ),
     setting!(
         bandwidth_limit,
@@ -93,7 +94,7 @@ pub static SETTINGS: &[ClientSetting] = &[
         gcs_endpoint,
         Text,
         "Base URL of GCS's API, instead of `https://storage.googleapis.com`.",
-        |builder, value| Ok(builder.gcs_endpoint(endpoint(value)?))
+        |builder, value| Ok(builder.gcs_endpoint(endpoint(Provider::Gcs, value)?))
     ),
     setting!(headers, Pairs, "Headers to add to each request to the store.", |builder, value| {
         let headers = value.read::<BTreeMap<String, String>>()?;
@@ -134,7 +135,7 @@ pub static SETTINGS: &[ClientSetting] = &[
         s3_endpoint,
         Text,
         "Base URL of S3's API. It overrides the environment variables, the profile and AWS's own URL.",
-        |builder, value| Ok(builder.s3_endpoint(endpoint(value)?))
+        |builder, value| Ok(builder.s3_endpoint(endpoint(Provider::S3, value)?))
     ),
     setting!(s3_fips, Flag, "Uses Amazon's endpoints whose cryptography is validated under FIPS 140."),
     setting!(s3_path_style, Flag, "Puts S3 bucket names into the path instead of the host name."),
@@ -194,21 +195,14 @@ fn at_least<N: FromValue + PartialOrd + Display>(min: N, value: Value) -> Result
 }
 
 /// Returns the base URL of a store. The library would report an invalid one only at the first request.
-fn endpoint(value: Value) -> Result<String, InvalidValue> {
+fn endpoint(store: Provider, value: Value) -> Result<String, InvalidValue> {
     let url = value.read::<String>()?;
-    let lower = url.to_ascii_lowercase();
-    let rest = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"));
-    let names_a_host = |rest: &str| {
-        !rest.is_empty()
-            && !rest.starts_with(['/', ':', '?', '#'])
-            && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
-    };
-    if !rest.is_some_and(names_a_host) {
-        return Err(InvalidValue::Value(
-            "the value must be a URL with http:// or https:// and a host".into(),
-        ));
+    if is_endpoint(store, &url) {
+        return Ok(url);
     }
-    Ok(url)
+    let short = if store == Provider::Gcs { ", or host:port" } else { "" };
+    let message = format!("the value must be a URL with http:// or https:// and a host{short}");
+    Err(InvalidValue::Value(message))
 }
 
 /// Returns a role from its parts.
@@ -334,6 +328,15 @@ mod tests {
     }
 
     #[test]
+    fn only_the_endpoint_of_gcs_may_lack_its_scheme() {
+        for url in ["localhost:4443", "http://localhost:4443", "HTTPS://h/base"] {
+            assert!(made(&[("gcs_endpoint", url)]).is_ok(), "{url}");
+        }
+        assert!(made(&[("s3_endpoint", "http://localhost:9000")]).is_ok());
+        assert!(made(&[("s3_endpoint", "localhost:9000")]).is_err());
+    }
+
+    #[test]
     fn refuses_unknown_and_unreadable_settings_by_name() {
         for (name, text) in [
             ("bandwidth_limit", "0"),
@@ -341,9 +344,12 @@ mod tests {
             ("connections_max", "many"),
             ("connections_max", "0"),
             ("customer_key", "short"),
-            ("gcs_endpoint", "localhost:4443"),
+            ("azure_endpoint", "localhost:10000"),
+            ("gcs_endpoint", "ftp://localhost:4443"),
+            ("gcs_endpoint", "https:/localhost"),
             ("memory", "23"),
             ("s3_endpoint", "not a url"),
+            ("s3_endpoint", "localhost:9000"),
             ("s3_endpoint", "ftp://127.0.0.1"),
             ("s3_endpoint", "https:///lake"),
             ("sse", "rot13"),

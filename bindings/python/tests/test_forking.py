@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -77,6 +78,21 @@ def test_a_fork_beside_a_busy_engine(busy):
     for _ in range(8):
         assert in_child(child)
     assert got.bytes() == b"bytes" and read(busy, "k") == b"bytes"
+
+
+def test_a_child_does_not_warn_about_the_file_of_its_parent(busy):
+    files = [busy.open_writer("k")]
+    files[0].write(b"bytes")
+
+    def child():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            files.clear()
+        assert not caught
+
+    assert in_child(child)
+    files[0].close()
+    assert read(busy, "k") == b"bytes"
 
 
 def test_a_fork_while_a_loop_runs(busy):

@@ -209,6 +209,8 @@ def test_the_options_of_a_message_have_their_names_in_python():
         "5 bytes are kept; run the same command to continue from there": (
             "5 bytes are kept; make the same call again to continue from there"
         ),
+        "gcs_endpoint: the value must be a URL": "base_url: the value must be a URL",
+        "s3_endpoint: the value must be a URL": "endpoint: the value must be a URL",
     }.items():
         assert in_python(message) == translated
 
@@ -231,7 +233,6 @@ UNSEEN = {"cases", "address", "directory", "arn"}
 # Options of other programs, and options for features that this package doesn't have, such as manifests.
 UNREACHED = {
     "--all-versions",
-    "--azure-endpoint",
     "--expect-size",
     "--format",
     "--http-put-response-hop-limit",

@@ -422,7 +422,11 @@ pub(crate) const VARIABLES: &[(&str, &str)] = &[
     ("GOOGLE_CLOUD_PROJECT", "Google Cloud project, like --project"),
     ("STORAGE_EMULATOR_HOST", "Server for gs://, like --gcs-endpoint"),
     ("AZURE_STORAGE_ACCOUNT", "Storage account for az://, like --azure-account"),
-    ("AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN", "Credentials for az://"),
+    ("AZURE_STORAGE_SERVICE_ENDPOINT", "Server for az://, like --azure-endpoint"),
+    (
+        "AZURE_STORAGE_CONNECTION_STRING, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, AZURE_STORAGE_TOKEN",
+        "Credentials for az://",
+    ),
     (
         "AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET, AZURE_FEDERATED_TOKEN_FILE",
         "Identity of Microsoft Entra ID for az://",

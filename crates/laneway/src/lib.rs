@@ -158,11 +158,12 @@ pub use request::{
     SyncRequest, VerifyRequest,
 };
 
-/// Items for this workspace's benchmarks and tests. They aren't part of the stable API, and change without
+/// Items for this workspace's benchmarks, tests and bindings. They aren't part of the stable API, and change without
 /// notice.
 #[doc(hidden)]
 pub mod internal {
     pub use laneway_lanes::{Direction, Protocol, Role, trace};
+    pub use laneway_store::is_endpoint;
 
     pub use crate::plan::parts::CopySizes;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use laneway_lanes::{Origin, Scheme};
 
-use crate::{Error, ErrorKind, Operation};
+use crate::{Error, ErrorKind, Operation, Provider};
 
 /// A parsed base URL.
 #[derive(Clone, Debug)]
@@ -49,6 +49,14 @@ impl Endpoint {
     /// Returns true if the endpoint is reached over TLS.
     pub(crate) fn is_tls(&self) -> bool {
         self.origin.scheme == Scheme::Https
+    }
+}
+
+/// Returns true if an endpoint of this store can have this URL. Only GCS accepts a URL without a scheme.
+pub fn is_endpoint(provider: Provider, url: &str) -> bool {
+    match provider {
+        Provider::Gcs => Endpoint::parse(url).is_ok(),
+        _ => Endpoint::check_with_scheme(url).is_ok(),
     }
 }
 

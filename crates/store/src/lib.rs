@@ -69,6 +69,7 @@ pub use credentials::SLOW_CREDENTIALS;
 pub use dialect::Dialect;
 pub use download::{Get, GetHedge, GetSink, Got, HedgeMaker, SinkMaker, Timings};
 pub use encryption::{CustomerKey, Encryption, NotAKey, ReadAs, SseAlgorithm};
+pub use endpoint::is_endpoint;
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use get_range::GetRange;

@@ -244,6 +244,7 @@ _WORDS = {
     "--allow-empty": "allow_empty=True",
     "--allow-unverified": "allow_unverified=True",
     "--anonymous": "skip_signature=True",
+    "--azure-endpoint": "AZURE_STORAGE_SERVICE_ENDPOINT",
     "--ca-cert FILE": "root_certificate",
     "--delete": "delete=True",
     "--existing": "existing",
@@ -267,8 +268,14 @@ _WORDS = {
 _OPTIONS = re.compile(rf"(?<!login )(?<!ls )(?<![\w/-])({'|'.join(map(re.escape, _WORDS))})(?![\w-])")
 
 
+# A message about a setting begins with the name that the setting has in every language.
+_ENDPOINTS = {"s3_endpoint": "endpoint", "gcs_endpoint": "base_url"}
+_SETTING = re.compile(rf"^({'|'.join(_ENDPOINTS)})(?=: )")
+
+
 def in_python(message: str) -> str:
-    """Returns a message of the Rust library, with the program's options replaced by this package's."""
+    """Returns a message of the Rust library, with the names of options and settings replaced by this package's."""
+    message = _SETTING.sub(lambda found: _ENDPOINTS[found[1]], message)
     return _OPTIONS.sub(lambda found: _WORDS[found[1]], message)
 
 

@@ -158,9 +158,9 @@ class GCSStore(_Store):
     where they may have the prefix `google_`. Client options and `retry_config` are those of `S3Store`. Without
     credentials among the keys, the store uses Google's application default credentials.
 
-    Laneway sends tokens only over TLS and to hosts of Google's cloud. If `base_url` names another server, requests are
-    anonymous, and a warning says so. Such a server often needs no credentials. `credential_provider` and `bearer_token`
-    are sent to any server with https://.
+    Laneway sends Google's tokens only over TLS and to hosts of Google's cloud. If `base_url` names another server, its
+    requests have no credentials. If you passed credentials, Laneway logs a warning. `bearer_token` and the tokens of a
+    `credential_provider` are different: Laneway sends them to any server with https://.
     """
 
     _scheme = "gs"

@@ -1,6 +1,7 @@
 //! Objects that are being written, as files.
 
 use std::ffi::CString;
+use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use laneway::{Client, Error, Writer};
@@ -24,13 +25,16 @@ pub(crate) struct Writable {
     is_closed: AtomicBool,
     /// The number of bytes that were written.
     position: AtomicU64,
+    /// The process that opened the file.
+    process: u32,
 }
 
 impl Writable {
     pub(crate) fn new(client: Client, name: &str, writer: Writer) -> Self {
         let writer = Turns::new(Some(writer));
         let name = name.to_owned();
-        Self { client, name, writer, is_closed: AtomicBool::new(false), position: AtomicU64::new(0) }
+        let (is_closed, position) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { client, name, writer, is_closed, position, process: process::id() }
     }
 
     fn is_closed(&self) -> bool {
@@ -193,8 +197,9 @@ impl WritableFile {
 
 impl Drop for WritableFile {
     /// Warns about a file that was neither closed nor aborted, as Python's own files do. Its object is never written.
+    /// A forked child doesn't warn about its copy of a file, because its parent may still write the object.
     fn drop(&mut self) {
-        if self.0.is_closed() {
+        if self.0.is_closed() || self.0.process != process::id() {
             return;
         }
         let text = format!(

@@ -67,9 +67,10 @@ Azure Blob Storage (az://). Laneway uses the first of these that is set up:
   1. AZURE_STORAGE_CONNECTION_STRING. UseDevelopmentStorage=true means Azurite.
   2. AZURE_STORAGE_KEY, the key of the account.
   3. AZURE_STORAGE_SAS_TOKEN.
-  4. AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE, with AZURE_TENANT_ID and AZURE_CLIENT_ID.
-  5. The managed identity of the machine, on Azure.
-  6. The login of the Azure CLI. Set it up with: az login
+  4. AZURE_STORAGE_TOKEN, a token that isn't renewed.
+  5. AZURE_CLIENT_SECRET or AZURE_FEDERATED_TOKEN_FILE, with AZURE_TENANT_ID and AZURE_CLIENT_ID.
+  6. The managed identity of the machine, on Azure.
+  7. The login of the Azure CLI. Set it up with: az login
 
   AZURE_STORAGE_ACCOUNT names the account, unless the URL does: az://CONTAINER@ACCOUNT.blob.core.windows.net/KEY.
 

@@ -17,9 +17,9 @@ use crate::job::Interrupt;
 
 /// Run a small object store for demos and tests
 ///
-/// The store speaks Google Cloud Storage's JSON and XML APIs, Amazon S3's API and Azure Blob Storage's API, over the same objects. The server can imitate a distant
-/// or failing store. Don't keep important data in this store: anyone who can reach the store can read and write all objects. The store therefore
-/// listens on the loopback interface unless --listen says otherwise.
+/// The store speaks Google Cloud Storage's JSON and XML APIs, Amazon S3's API and Azure Blob Storage's API, over the same objects. The
+/// server can imitate a distant or failing store. Don't keep important data in this store: anyone who can reach the store can read and
+/// write all objects. The store therefore listens on the loopback interface unless --listen says otherwise.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
     /// Create this bucket if it doesn't exist; repeat for more

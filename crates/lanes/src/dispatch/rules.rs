@@ -247,8 +247,8 @@ rules! {
     /// back and still grow.
     fallen: f64 = 2.0, not f64::INFINITY, 1.5;
 
-    /// The first step multiplies a single lane by this factor, if no packet was lost. If no packet was lost, the server most likely limits
-    /// each connection. If each connection is limited to 90 MB/s, as with S3, one more step reaches 5 Gbit/s.
+    /// The first step multiplies a single lane by this factor if no packet was lost, because the server then most likely limits each
+    /// connection. If each connection is limited to 90 MB/s, as with S3, one more step reaches 5 Gbit/s.
     first_step: usize = 4, not 2;
 
     /// A round trip shows a queue on the path if it exceeds the shortest one by a tenth (1 divided by this number), and by at least

@@ -51,7 +51,7 @@ pub(crate) struct SplitChoice {
     pub(crate) round_trip: Duration,
     /// The number of bytes in all ranges that further streams have taken over.
     pub(crate) taken_over: u64,
-    /// The number of further streams that can begin now, with the one that is chosen for.
+    /// The number of further streams that can begin now, including the one for which the choice is made.
     pub(crate) more: usize,
     /// True if the further stream has an open connection.
     pub(crate) is_open: bool,
@@ -59,10 +59,10 @@ pub(crate) struct SplitChoice {
 
 impl SplitChoice {
     /// Returns the indices of the running streams that a further stream may help, and the maximum number of
-    /// bytes that it takes over from each. The stream that needs the longest time comes first. The whole
-    /// download has this `age`, and has `fetched` so many bytes.
+    /// bytes that it takes over from each. The stream that needs the longest time comes first. `fetched` is
+    /// the number of bytes that the whole download has fetched in its `age`.
     ///
-    /// The further stream takes at most so much that both streams end at the same time, and at most an equal
+    /// The further stream takes so few bytes that both streams end at the same time, and at most an equal
     /// share of the missing bytes. It also takes at most as much as all further streams have taken over so far,
     /// or [`first`](Self::first) if that is more. So if it turns out to be slow, it has few bytes to fetch.
     pub(crate) fn candidates(

@@ -75,7 +75,7 @@ impl Probe {
         Probe { body, ..self }
     }
 
-    /// Sends the request to a server with an object `k`, an archived object and an upload of `k`. Returns the status.
+    /// Sends the request to a server with an object `k`, an archived object, an append blob and an upload of `k`. Returns the status.
     fn status(&self, dialect: &[(&str, &str)]) -> u16 {
         let rig = Rig::with(Protocol::PlainH1, |config| {
             // A copy that can be aborted.
@@ -145,6 +145,8 @@ impl Probe {
             let cors = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>*</AllowedOrigins><AllowedMethods>GET</AllowedMethods>\
                         <AllowedHeaders/><ExposedHeaders/><MaxAgeInSeconds>5</MaxAgeInSeconds></CorsRule></Cors></StorageServiceProperties>";
             send("PUT", "/devstoreaccount1?restype=service&comp=properties", &[], cors.to_owned());
+            let appended = "/devstoreaccount1/demo/appended";
+            assert_eq!(send("PUT", appended, azure::APPEND_BLOB, String::new()).status, 201);
         }
         let tomorrow = time::OffsetDateTime::from(SystemTime::now() + Duration::from_secs(86_400));
         let tomorrow = format!("{}-{:02}-{:02}", tomorrow.year(), u8::from(tomorrow.month()), tomorrow.day());
@@ -165,6 +167,7 @@ impl Probe {
             .replace("/devstoreaccount1", "/ACCOUNT")
             .replace("BUCKET/k", "BUCKET/KEY")
             .replace("BUCKET/cold", "BUCKET/KEY")
+            .replace("BUCKET/appended", "BUCKET/KEY")
             .replace("/o/k", "/o/KEY");
         let named: Vec<_> =
             self.headers.iter().map(|(name, _)| *name).filter(|name| name.contains("copy-")).collect();

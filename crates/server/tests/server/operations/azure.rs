@@ -9,6 +9,8 @@ pub(super) const HEADERS: &[(&str, &str)] = &[("authorization", "Bearer t"), ("x
 const SOURCE: (&str, &str) = ("x-ms-copy-source", "http://localhost/devstoreaccount1/demo/k");
 const SOURCE_TOKEN: (&str, &str) = ("x-ms-copy-source-authorization", "Bearer t");
 const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+/// The headers that make an append blob.
+pub(super) const APPEND_BLOB: &[(&str, &str)] = &[("x-ms-blob-type", "AppendBlob")];
 const CORS: &str = "<StorageServiceProperties><Cors/></StorageServiceProperties>";
 const BATCH: &str = "--b\r\nContent-Type: application/http\r\nContent-ID: 0\r\n\r\nDELETE /devstoreaccount1/demo/k HTTP/1.1\r\n\
                      Authorization: Bearer t\r\n\r\n\r\n--b--\r\n";
@@ -18,9 +20,9 @@ const KEY_INFO: &str = "<KeyInfo><Expiry>{tomorrow}</Expiry></KeyInfo>";
 #[rustfmt::skip]
 pub(super) const OPERATIONS: [Probe; 54] = [
     probe("Abort Copy Blob", "PUT", "/devstoreaccount1/demo/k?comp=copy&copyid={copy}").with(&[("x-ms-copy-action", "abort")]),
-    probe("Append Blob Seal", "PUT", "/devstoreaccount1/demo/k?comp=seal"),
-    probe("Append Block", "PUT", "/devstoreaccount1/demo/k?comp=appendblock").sending("x"),
-    probe("Append Block From URL", "PUT", "/devstoreaccount1/demo/k?comp=appendblock").with(&[SOURCE]),
+    probe("Append Blob Seal", "PUT", "/devstoreaccount1/demo/appended?comp=seal"),
+    probe("Append Block", "PUT", "/devstoreaccount1/demo/appended?comp=appendblock").sending("x"),
+    probe("Append Block From URL", "PUT", "/devstoreaccount1/demo/appended?comp=appendblock").with(&[SOURCE]),
     probe("Blob Batch", "POST", "/devstoreaccount1?comp=batch").with(&[("content-type", "multipart/mixed; boundary=b")]).sending(BATCH),
     probe("Copy Blob", "PUT", "/devstoreaccount1/demo/copy").with(&[SOURCE]),
     probe("Copy Blob From URL", "PUT", "/devstoreaccount1/demo/copy").with(&[SOURCE, ("x-ms-requires-sync", "true")]),

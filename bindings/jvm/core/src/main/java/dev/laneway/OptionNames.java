@@ -64,6 +64,7 @@ final class OptionNames {
       Map.entry("--retry-for", "Laneway.Builder.retryFor"),
       Map.entry("--s3-endpoint", "Laneway.Builder.s3Endpoint"),
       Map.entry("copy with cp -r", "use Laneway.copy with JobOptions.recursive"),
+      Map.entry("run the same command", "run the same job"),
       Map.entry("use cp to", "use Laneway.copy to"));
 
   /** Finds the program's options in a message, but not options in other programs' commands or in {@code ls -r}. */

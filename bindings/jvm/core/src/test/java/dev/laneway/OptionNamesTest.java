@@ -21,6 +21,7 @@ class OptionNamesTest {
                 "set by --s3-endpoint or a variable", "set by Laneway.Builder.s3Endpoint or a variable",
                 "gave up after the time of --retry-for", "gave up after the time of Laneway.Builder.retryFor",
                 "add -r", "add JobOptions.recursive",
+                "5 bytes are kept; run the same command to continue", "5 bytes are kept; run the same job to continue",
                 "copy with cp -r instead, and add --no-clobber to skip objects that exist",
                     "use Laneway.copy with JobOptions.recursive instead, and add JobOptions.noClobber to skip objects that exist",
                 "--existing and --ignore-existing cannot be combined",
@@ -51,7 +52,7 @@ class OptionNamesTest {
   void a_bad_setting_is_named_by_its_method() {
     Map<String, Laneway.Builder> refused = new TreeMap<>();
     refused.put("s3Endpoint: the value must be a URL", Laneway.builder().s3Endpoint("not a url"));
-    refused.put("gcsEndpoint: the value must be a URL", Laneway.builder().gcsEndpoint("localhost:9000"));
+    refused.put("gcsEndpoint: the value must be a URL", Laneway.builder().gcsEndpoint("ftp://localhost:9000"));
     refused.put("bandwidthLimit: the value must be at least 1", Laneway.builder().bandwidthLimit(0));
     refused.put("memory: the value must be at least 1048576", Laneway.builder().memory(10));
     refused.put("memory: the value has the wrong type", Laneway.builder().memory(-1));

@@ -12,6 +12,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.apache.hadoop.fs.Path;
 
 /** The client and bucket of a filesystem, with the settings of its configuration. */
 final class Connection implements Closeable {
@@ -38,7 +39,7 @@ final class Connection implements Closeable {
   /**
    * Makes a connection. Sends no request.
    *
-   * @throws IOException for settings that contradict each other
+   * @throws IOException for settings that Laneway refuses
    */
   static Connection of(Settings settings) throws IOException {
     String url = settings.store().scheme + "://" + settings.bucket() + "/";
@@ -46,7 +47,7 @@ final class Connection implements Closeable {
     try {
       laneway = builder(settings).build();
     } catch (LanewayException refused) {
-      throw new IOException(Failures.inHadoop(url, refused.getMessage()), refused);
+      throw Failures.of(new Path(url), refused);
     }
     Bucket bucket = laneway.bucket(url);
     PutOptions described = PutOptions.NONE;
@@ -65,7 +66,7 @@ final class Connection implements Closeable {
   /**
    * Returns the connection that all users of equal settings share. A shared connection needs no closing.
    *
-   * @throws IOException for settings that contradict each other
+   * @throws IOException for settings that Laneway refuses
    */
   static Connection shared(Settings settings) throws IOException {
     synchronized (SHARED) {

@@ -97,7 +97,7 @@ final class Failures {
   /**
    * Returns a message in which the names of Hadoop's keys, or of variables, replace those of the builder's settings.
    */
-  static String inHadoop(String path, String message) {
+  private static String inHadoop(String path, String message) {
     boolean isGcs = path.startsWith("gs:") || path.startsWith("laneway+gs:");
     return message
         .replace("Laneway.Builder.bandwidthLimit", "fs.laneway.bandwidth.limit")

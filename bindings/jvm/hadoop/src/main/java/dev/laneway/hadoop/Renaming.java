@@ -129,14 +129,9 @@ final class Renaming {
       // same name, only one succeeds.
       try {
         Failures.await(source, bucket.renameAsync(from, to, CopyOptions.NONE.ifAbsent()));
-      } catch (IOException failed) {
-        // The store doesn't report which of the two conditions failed: that the source still has this version, or that
-        // the destination doesn't exist.
-        if (Failures.isConflict(failed) && Failures.await(source, lookup.file(to)).isPresent()) {
-          throw (IOException)
-              new FileAlreadyExistsException(bucket.url() + to + " was created by another writer").initCause(failed);
-        }
-        throw failed;
+      } catch (FileAlreadyExistsException failed) {
+        throw (IOException)
+            new FileAlreadyExistsException(bucket.url() + to + " was created by another writer").initCause(failed);
       }
       return;
     }

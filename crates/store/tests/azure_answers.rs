@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_lanes::{Lanes, LanesConfig, Trust};
-use laneway_server::{AzureConfig, Config};
+use laneway_server::{AzureConfig, Config, parse_fault};
 use laneway_store::{
     Body, Checksums, Condition, Deletion, Environment, ErrorKind, Get, ObjectId, Part, Provider, PutOptions,
     Settings, SignOptions, Store,
@@ -39,6 +39,12 @@ fn id(key: &str) -> ObjectId {
     ObjectId::new(Endpoint::BUCKET, key)
 }
 
+fn faulty(rules: &[&str]) -> Config {
+    let mut config = Config::default();
+    config.faults.rules = rules.iter().map(|rule| parse_fault(rule).expect("a rule")).collect();
+    config
+}
+
 async fn put(store: &Store, key: &str, bytes: &'static [u8]) -> laneway_store::ObjectMeta {
     let body = Body::from(Bytes::from_static(bytes));
     let put = store.put(&id(key), body, &Checksums::default(), &PutOptions::default()).await;
@@ -63,6 +69,25 @@ fn a_copy_that_is_pending_is_awaited() {
         let copied = store.copy(&id("from"), &id("to"), &PutOptions::default(), &Condition::None).await;
         assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).size, 5);
         assert_eq!(get(&store, "to").await, "bytes");
+    });
+}
+
+#[test]
+fn a_page_of_a_proxy_completes_no_upload_and_no_copy() {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["complete error-in-200", "copy error-in-200"]));
+    run(async {
+        let store = with_key(&endpoint);
+        let options = PutOptions::default();
+        let upload = store.begin(&id("k"), &options).await.unwrap_or_else(|e| panic!("{e}"));
+        let bytes = b"bytes".as_slice();
+        let sent = store.part(&upload, 1, Body::from(Bytes::from_static(bytes)), crc32c(bytes)).await;
+        let parts = [sent.unwrap_or_else(|e| panic!("{e}"))];
+        let made = store.complete(&upload, &parts, &Checksums::default(), &Condition::None).await;
+        assert!(made.is_err(), "{made:?}");
+        assert!(store.head(&id("k"), None).await.is_err_and(|e| e.is_not_found()));
+        put(&store, "from", b"bytes").await;
+        let copied = store.copy(&id("from"), &id("to"), &options, &Condition::None).await;
+        assert!(copied.is_err(), "{copied:?}");
     });
 }
 

@@ -2,7 +2,7 @@
 //! (<https://learn.microsoft.com/rest/api/storageservices/copy-blob>). Put Blob From URL can also set properties
 //! (<https://learn.microsoft.com/rest/api/storageservices/put-blob-from-url>).
 
-use std::future::pending;
+use std::future::{pending, ready};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,7 @@ use crate::credentials::{SasSigner, within};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
-use crate::reconcile::landed;
+use crate::reconcile::{landed, unread};
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
 /// The largest blob that Put Blob From URL copies: 5000 MiB.
@@ -223,6 +223,11 @@ impl Azure {
             }
         };
         match CopyState::of(&sent.response.head) {
+            // A success without an ETag doesn't come from the service, but from a proxy.
+            CopyState::Done if sent.response.head.header("etag").is_none() => {
+                let error = exchange.nonsense(&sent, "the answer to the copy has no ETag");
+                self.find_copy(exchange, error, source, to).await
+            }
             CopyState::Done => {
                 let mut copied = written(to, &sent.response.head, source.size, &PutOptions::default());
                 copied.checksums.md5 = source.checksums.md5;
@@ -235,6 +240,24 @@ impl Azure {
                 Box::pin(self.wait_for_copy(exchange, to, id.as_deref())).await
             }
         }
+    }
+
+    /// Looks for a copy whose answer was lost or can't be read. Returns the error unless the destination has the bytes of
+    /// the source.
+    async fn find_copy(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        error: Error,
+        source: &ObjectMeta,
+        to: &ObjectId,
+    ) -> Result<ObjectMeta, Error> {
+        let head = Outgoing::new(Method::HEAD, blob_target(to, QueryString::new())).key_use(KeyUse::Object);
+        let Ok(sent) = Box::pin(exchange.send(&head)).await else { return Err(error) };
+        let found = match CopyState::of(&sent.response.head) {
+            CopyState::Done => meta(to, &sent.response.head),
+            CopyState::Pending | CopyState::Failed(_) => return Err(error),
+        };
+        unread(error, ready(Ok(found)), source.size, &source.checksums).await
     }
 
     /// Reads the destination of a pending copy until the copy has ended.

@@ -77,14 +77,19 @@ impl AccountAddress {
         };
         check_container(container)?;
         if let Some(host) = host {
-            let endpoint = match &self.endpoint {
-                Some(own) if *own.origin.host == *host => own.clone(),
+            return match &self.endpoint {
+                Some(own) if *own.origin.host == *host => {
+                    let account = self.account.clone().unwrap_or_default();
+                    Ok(Place { endpoint: own.clone(), account, container })
+                }
                 // Secrets go only to hosts of the service.
-                _ if is_known(host) => Endpoint::parse(&format!("https://{host}"))?,
-                _ => return Err(invalid(format!("{host} isn't a host of Azure Blob Storage"))),
+                _ if is_known(host) => {
+                    let endpoint = Endpoint::parse(&format!("https://{host}"))?;
+                    let account = host.split('.').next().unwrap_or(host).to_owned();
+                    Ok(Place { endpoint, account, container })
+                }
+                _ => Err(invalid(format!("{host} isn't a host of Azure Blob Storage"))),
             };
-            let account = host.split('.').next().unwrap_or(host).to_owned();
-            return Ok(Place { endpoint, account, container });
         }
         let endpoint = self.endpoint.clone().ok_or_else(|| invalid(NO_ACCOUNT.to_owned()))?;
         Ok(Place { endpoint, account: self.account.clone().unwrap_or_default(), container })
@@ -130,6 +135,17 @@ fn account_of(endpoint: &Endpoint) -> Option<String> {
     let path = endpoint.base.trim_start_matches('/');
     let name = if path.is_empty() { endpoint.origin.host.split('.').next()? } else { path };
     Some(name.to_owned())
+}
+
+/// Returns the account of an endpoint's URL, if it is known.
+pub(crate) fn account_at(url: &str) -> Option<String> {
+    account_of(&Endpoint::parse(url).ok()?)
+}
+
+/// Returns the account of an endpoint's URL if its host is one of the service, whose first label always names the account.
+pub(crate) fn certain_account_at(url: &str) -> Option<String> {
+    let endpoint = Endpoint::parse(url).ok().filter(|endpoint| is_known(&endpoint.origin.host))?;
+    account_of(&endpoint).filter(|_| !is_below(&endpoint.origin.host, ONELAKE))
 }
 
 /// Checks a container's name, because the service answers a wrong name with a message that doesn't say what is wrong.
@@ -194,6 +210,19 @@ mod tests {
         let place = own.place("photos@theirs.blob.core.windows.net").expect("a place");
         assert_eq!(place.endpoint.to_string(), "https://theirs.blob.core.windows.net");
         assert_eq!((place.account.as_str(), place.container), ("theirs", "photos"));
+    }
+
+    #[test]
+    fn a_url_with_the_configured_host_names_the_configured_account() {
+        let own = address(Some("https://files.example.com"), Some("mine"));
+        assert_eq!(own.place("photos@files.example.com").expect("a place").account, "mine");
+    }
+
+    #[test]
+    fn only_a_host_of_the_service_names_its_account_for_certain() {
+        assert_eq!(certain_account_at("https://mine.blob.core.windows.net").as_deref(), Some("mine"));
+        assert_eq!(certain_account_at("https://files.example.com"), None);
+        assert_eq!(certain_account_at("http://127.0.0.1:10000/devstoreaccount1"), None);
     }
 
     #[test]

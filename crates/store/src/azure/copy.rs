@@ -100,6 +100,7 @@ impl Azure {
         is_from_url: bool,
     ) -> Result<Outgoing, Error> {
         let place = self.address.place(&from.bucket)?;
+        self.check_source(exchange, &place.account, is_from_url)?;
         let target = blob_target(from, QueryString::new());
         check_target(&target).map_err(|why| exchange.error(ErrorKind::Invalid, why))?;
         let mut url = format!("{}{target}", place.endpoint);
@@ -128,6 +129,34 @@ impl Azure {
         url.set_sensitive(true);
         outgoing.headers.insert("x-ms-copy-source", url);
         Ok(outgoing)
+    }
+
+    /// Checks that Laneway may send an authorization for the account of a copy's source. The request itself checks the
+    /// account of the destination.
+    fn check_source(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        account: &str,
+        is_from_url: bool,
+    ) -> Result<(), Error> {
+        let is_sent = match self.credentials.sas_signer() {
+            SasSigner::Sas(_) => true,
+            SasSigner::Key(_) => is_from_url,
+            SasSigner::Token | SasSigner::Anonymous => false,
+        };
+        if !is_sent {
+            return Ok(());
+        }
+        self.credentials.check_account(account)?;
+        // The account of a key may be unknown. Then the key belongs to the account of the destination.
+        match self.address.place(exchange.bucket)?.account == account {
+            true => Ok(()),
+            false => {
+                let message =
+                    format!("the key or SAS token of another account can't read a source in {account}");
+                Err(exchange.error(ErrorKind::Unauthenticated, message))
+            }
+        }
     }
 
     pub(super) async fn copy_object(

@@ -11,6 +11,7 @@ use percent_encoding::percent_decode_str;
 
 use super::super::failure::CredentialFailure;
 use crate::Settings;
+use crate::azure::account_at;
 use crate::timestamp::rfc3339;
 
 /// The variables with a connection string, an account's name, its key, its SAS token, and the URL of its Blob service. The
@@ -44,7 +45,7 @@ pub(super) enum StaticSecret {
     /// An account's key.
     Key { account: Option<String>, key: Vec<u8> },
     /// A shared access signature: the parameters of a query.
-    Sas { query: String },
+    Sas { account: Option<String>, query: String },
 }
 
 impl fmt::Debug for StaticSecret {
@@ -71,8 +72,11 @@ pub(super) fn configured(
         Some(text) => ConnectionString::parse(&text).map_err(unusable)?,
         None => ConnectionString::default(),
     };
-    let name = settings.azure_account.clone().or(string.account.clone());
-    let name = name.or_else(|| environment.first(&ACCOUNTS));
+    // The account of a connection string that names none is that of its endpoint.
+    let string_account = string.account.clone().or_else(|| account_at(string.endpoint.as_deref()?));
+    let own = settings.azure_account.clone().map(|name| (name, "--azure-account"));
+    let name = own.or_else(|| Some((string_account.clone()?, CONNECTION)));
+    let name = name.or_else(|| ACCOUNTS.iter().find_map(|name| Some((environment.get(name)?, *name))));
     let own = settings.azure_endpoint.clone().map(|url| (url, "--azure-endpoint"));
     let endpoint = own.or_else(|| Some((string.endpoint.clone()?, CONNECTION)));
     let endpoint =
@@ -81,13 +85,26 @@ pub(super) fn configured(
         (Some(key), _) => {
             Some(StaticSecret::Key { account: string.account.clone(), key: decoded(key).map_err(unusable)? })
         }
-        (None, Some(sas)) => Some(StaticSecret::Sas { query: checked_sas(sas, now).map_err(unusable)? }),
-        (None, None) => of_variables(settings, now)?,
+        (None, Some(sas)) => {
+            let query = checked_sas(sas, now).map_err(unusable)?;
+            Some(StaticSecret::Sas { account: string_account, query })
+        }
+        (None, None) => {
+            let account = name.as_ref().map(|(name, _)| name.clone());
+            let account = account.or_else(|| account_at(&endpoint.as_ref()?.0));
+            of_variables(settings, account, now)?
+        }
     };
-    Ok((AzureAccount { name, endpoint }, secret))
+    Ok((AzureAccount { name: name.map(|(name, _)| name), endpoint }, secret))
 }
 
-fn of_variables(settings: &Settings, now: SystemTime) -> Result<Option<StaticSecret>, CredentialFailure> {
+/// Returns the key or SAS token of the variables. It belongs to the account that a variable names, or otherwise to
+/// `account`.
+fn of_variables(
+    settings: &Settings,
+    account: Option<String>,
+    now: SystemTime,
+) -> Result<Option<StaticSecret>, CredentialFailure> {
     let environment = &settings.environment;
     let set = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, environment.get(name)?)));
     if let Some((name, key)) = set(&KEYS) {
@@ -96,7 +113,7 @@ fn of_variables(settings: &Settings, now: SystemTime) -> Result<Option<StaticSec
     }
     let Some((name, sas)) = set(&SAS_TOKENS) else { return Ok(None) };
     let query = checked_sas(&sas, now).map_err(|cause| CredentialFailure::unusable(name, cause))?;
-    Ok(Some(StaticSecret::Sas { query }))
+    Ok(Some(StaticSecret::Sas { account: environment.first(&ACCOUNTS).or(account), query }))
 }
 
 fn decoded(key: &str) -> Result<Vec<u8>, String> {
@@ -221,7 +238,13 @@ mod tests {
             [(CONNECTION, text), ("AZURE_STORAGE_ACCOUNT", "other"), ("AZURE_STORAGE_KEY", "YQ==")];
         let (account, secret) = of(variables).expect("usable");
         assert_eq!(endpoint(&account), Some("http://127.0.0.1:1/acc"));
-        assert_eq!(secret, Some(StaticSecret::Sas { query: "sv=2020&sig=abc%3D".to_owned() }));
+        assert_eq!(
+            account.name.as_deref(),
+            Some("acc"),
+            "the variable names the account of other credentials"
+        );
+        let query = "sv=2020&sig=abc%3D".to_owned();
+        assert_eq!(secret, Some(StaticSecret::Sas { account: Some("acc".to_owned()), query }));
     }
 
     #[test]
@@ -246,7 +269,7 @@ mod tests {
 
     #[test]
     fn secrets_stay_out_of_debug_output() {
-        let secret = StaticSecret::Sas { query: "sig=hunter2".to_owned() };
+        let secret = StaticSecret::Sas { account: None, query: "sig=hunter2".to_owned() };
         assert_eq!(format!("{secret:?}"), "Sas");
     }
 }

@@ -11,7 +11,7 @@ use percent_encoding::percent_decode_str;
 
 use super::super::failure::CredentialFailure;
 use crate::Settings;
-use crate::azure::account_at;
+use crate::azure::{account_at, certain_account_at};
 use crate::timestamp::rfc3339;
 
 /// The variables with a connection string, an account's name, its key, its SAS token, and the URL of its Blob service. The
@@ -81,6 +81,7 @@ pub(super) fn configured(
     let endpoint = own.or_else(|| Some((string.endpoint.clone()?, CONNECTION)));
     let endpoint =
         endpoint.or_else(|| ENDPOINTS.iter().find_map(|name| Some((environment.get(name)?, *name))));
+    check_account(string_account.as_deref(), name.as_ref(), endpoint.as_ref())?;
     let secret = match (&string.key, &string.sas) {
         (Some(key), _) => {
             Some(StaticSecret::Key { account: string.account.clone(), key: decoded(key).map_err(unusable)? })
@@ -96,6 +97,27 @@ pub(super) fn configured(
         }
     };
     Ok((AzureAccount { name: name.map(|(name, _)| name), endpoint }, secret))
+}
+
+/// Checks that the settings name one account.
+///
+/// # Errors
+/// Names the setting that disagrees with the account's name.
+fn check_account(
+    of_string: Option<&str>,
+    name: Option<&(String, &'static str)>,
+    endpoint: Option<&(String, &'static str)>,
+) -> Result<(), CredentialFailure> {
+    let Some((name, named_by)) = name else { return Ok(()) };
+    let of_endpoint = endpoint.and_then(|(url, by)| Some((certain_account_at(url)?, *by)));
+    let of_string = of_string.map(|account| (account.to_owned(), CONNECTION));
+    match [of_string, of_endpoint].into_iter().flatten().find(|(account, _)| account != name) {
+        None => Ok(()),
+        Some((account, by)) => {
+            let cause = format!("it names the account {account}, but {named_by} names {name}");
+            Err(CredentialFailure::unusable(by, cause))
+        }
+    }
 }
 
 /// Returns the key or SAS token of the variables. It belongs to the account that a variable names, or otherwise to
@@ -245,6 +267,26 @@ mod tests {
         );
         let query = "sv=2020&sig=abc%3D".to_owned();
         assert_eq!(secret, Some(StaticSecret::Sas { account: Some("acc".to_owned()), query }));
+    }
+
+    #[test]
+    fn settings_that_name_two_accounts_are_refused() {
+        let with = |account: Option<&str>, variable: (&str, &str)| {
+            let mut settings = Settings::from_environment(Environment::of([variable]));
+            settings.azure_account = account.map(str::to_owned);
+            let found = configured(&settings, SystemTime::UNIX_EPOCH);
+            found.map(|_| ()).map_err(|failure| failure.into_error().to_string())
+        };
+        let string = (CONNECTION, "AccountName=mine;SharedAccessSignature=sig=abc");
+        let endpoint = ("AZURE_STORAGE_BLOB_ENDPOINT", "https://mine.blob.core.windows.net");
+        for variable in [string, endpoint] {
+            assert_eq!(with(Some("mine"), variable), Ok(()));
+            let why = with(Some("theirs"), variable).expect_err("two accounts");
+            let says = [variable.0, "mine", "theirs", "--azure-account"];
+            assert!(says.into_iter().all(|word| why.contains(word)), "{why}");
+        }
+        let own_domain = ("AZURE_STORAGE_BLOB_ENDPOINT", "https://files.example.com");
+        assert_eq!(with(Some("mine"), own_domain), Ok(()));
     }
 
     #[test]

@@ -179,3 +179,20 @@ fn a_container_is_removed_only_when_it_is_empty() {
         assert!(store.head(&inside, None).await.is_err_and(|e| e.is_not_found()));
     });
 }
+
+#[test]
+fn a_container_with_old_versions_is_not_empty() {
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { versions: true, ..Config::default() });
+    run(async {
+        let store = with_key(&endpoint);
+        let new = laneway_store::NewBucket::default();
+        store.create_bucket("another", &new).await.unwrap_or_else(|e| panic!("{e}"));
+        let inside = ObjectId::new("another", "k");
+        let body = Body::from(Bytes::from_static(b"x"));
+        let put = store.put(&inside, body, &Checksums::default(), &PutOptions::default()).await;
+        put.unwrap_or_else(|e| panic!("{e}"));
+        store.delete(&inside, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert!(store.head(&inside, None).await.is_err_and(|e| e.is_not_found()));
+        assert!(store.delete_bucket("another").await.is_err_and(|e| e.is_invalid()));
+    });
+}

@@ -196,3 +196,25 @@ fn a_container_with_old_versions_is_not_empty() {
         assert!(store.delete_bucket("another").await.is_err_and(|e| e.is_invalid()));
     });
 }
+
+#[test]
+fn the_live_version_can_be_deleted_by_its_id() {
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { versions: true, ..Config::default() });
+    run(async {
+        let store = with_key(&endpoint);
+        for (key, is_alone) in [("one", true), ("two", false)] {
+            let old = put(&store, key, b"old").await.version_id;
+            let live = put(&store, key, b"new").await.version_id;
+            let delete =
+                |id: Option<String>| Deletion { key: key.to_owned(), version: None, id: id.map(Into::into) };
+            let deletions =
+                if is_alone { vec![delete(live)] } else { vec![delete(live), delete(old.clone())] };
+            for deleted in store.delete_many(Endpoint::BUCKET, &deletions).await {
+                deleted.unwrap_or_else(|e| panic!("{e}"));
+            }
+            assert!(store.head(&id(key), None).await.is_err_and(|e| e.is_not_found()), "{key}");
+            let old = id(key).at_version(old.expect("an id"));
+            assert_eq!(store.head(&old, None).await.is_ok(), is_alone, "{key}");
+        }
+    });
+}

@@ -73,6 +73,20 @@ fn a_copy_that_is_pending_is_awaited() {
 }
 
 #[test]
+fn a_pending_copy_whose_answer_was_lost_is_awaited() {
+    let azure = AzureConfig { copies_take: Duration::from_millis(1500), ..AzureConfig::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { azure, ..faulty(&["copy:1 lose-answer"]) });
+    run(async {
+        let store = with_key(&endpoint);
+        put(&store, "from", b"bytes").await;
+        let absent = PutOptions::default().condition(Condition::Absent);
+        let copied = store.copy(&id("from"), &id("to"), &absent, &Condition::None).await;
+        assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).size, 5);
+        assert_eq!(get(&store, "to").await, "bytes");
+    });
+}
+
+#[test]
 fn a_page_of_a_proxy_completes_no_upload_and_no_copy() {
     let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["complete error-in-200", "copy error-in-200"]));
     run(async {

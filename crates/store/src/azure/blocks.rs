@@ -41,6 +41,9 @@ const AT_ONCE_MAX: u64 = 1 << 20;
 /// The time limit without progress for Put Block List, which may take long for a blob of 50,000 blocks.
 const COMMIT_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
+/// The header with the encryption scope of a block.
+const SCOPE: &str = "x-ms-encryption-scope";
+
 /// The root element of a list of blocks.
 const BLOCK_LIST: &str = "BlockList";
 
@@ -218,14 +221,21 @@ fn block_target(id: &ObjectId, block: &BlockId) -> String {
     blob_target(id, QueryString::new().and("comp", "block").and("blockid", &block.encode()))
 }
 
-fn put_block(id: &ObjectId, block: &BlockId, body: Body, digest: &BlockDigest) -> Result<Outgoing, String> {
+fn put_block(
+    id: &ObjectId,
+    block: &BlockId,
+    body: Body,
+    digest: &BlockDigest,
+    scope: Option<&str>,
+) -> Result<Outgoing, String> {
     let outgoing = Outgoing::new(Method::PUT, block_target(id, block)).key_use(KeyUse::Object);
     let outgoing = Outgoing { body, ..outgoing };
     let sent = match digest.md5 {
         Some(md5) => outgoing.header("content-md5", &encode_md5(md5)),
         None => outgoing.header("x-ms-content-crc64", &encode_crc64(digest.crc64)),
     };
-    sent.map_err(|e| e.to_string())
+    // The service refuses a list of blocks whose scope isn't that of the blocks.
+    sent.and_then(|outgoing| outgoing.header_some(SCOPE, scope)).map_err(|e| e.to_string())
 }
 
 /// Returns the request that makes the blob from its blocks.
@@ -321,7 +331,7 @@ impl Azure {
         crc32c: u32,
     ) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
-        let random = self.upload_name(upload, Operation::Part)?.random;
+        let UploadName { random, kms_key: scope, .. } = self.upload_name(upload, Operation::Part)?;
         let size = body.len();
         loop {
             let wants_md5 = self.blocks.wants_md5.load(Ordering::Relaxed);
@@ -336,7 +346,7 @@ impl Azure {
             if size == 0 {
                 return Ok(part);
             }
-            let outgoing = put_block(&upload.id, &block, body.clone(), &digest)
+            let outgoing = put_block(&upload.id, &block, body.clone(), &digest, scope.as_deref())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             let sent = match exchange.send(&outgoing).await {
                 Err(error) if !wants_md5 && error.is_unsupported() => {
@@ -370,7 +380,7 @@ impl Azure {
         range: Range<u64>,
     ) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
-        let random = self.upload_name(upload, Operation::Part)?.random;
+        let UploadName { random, kms_key: scope, .. } = self.upload_name(upload, Operation::Part)?;
         let block = BlockId { random, number, crc64: None, by_md5: false };
         let size = range.end.saturating_sub(range.start);
         let part = Part { number, etag: block.encode(), size, crc32c: None, md5: None };
@@ -381,6 +391,7 @@ impl Azure {
         let outgoing = Outgoing::new(Method::PUT, block_target(&upload.id, &block)).key_use(KeyUse::PartCopy);
         let outgoing = outgoing
             .header("x-ms-source-range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
+            .and_then(|outgoing| outgoing.header_some(SCOPE, scope.as_deref()))
             .map_err(|e| exchange.unsendable(&e))?;
         let outgoing = on_source(outgoing, &condition).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let outgoing = self.with_source(&exchange, outgoing, from, true).await?;
@@ -536,6 +547,16 @@ mod tests {
         let empty: BlockList =
             xml::answer(b"<BlockList><UncommittedBlocks /></BlockList>", &[BLOCK_LIST]).expect("a list");
         assert!(empty.uncommitted_blocks.blocks.is_empty());
+    }
+
+    #[test]
+    fn a_block_names_its_encryption_scope() {
+        let digest = BlockDigest { crc32c: 0, crc64: 1, md5: None };
+        let id = ObjectId::new("abc", "k");
+        let sent =
+            |scope| put_block(&id, &block(1, Some(1)), Body::empty(), &digest, scope).expect("a request");
+        assert_eq!(sent(Some("team")).headers[SCOPE], "team");
+        assert!(!sent(None).headers.contains_key(SCOPE));
     }
 
     #[test]

@@ -240,7 +240,16 @@ impl Azure {
             options.tags = Box::pin(self.read_tags(from)).await?;
         }
         let sets_properties = sets_properties(&options);
-        if sets_properties
+        let scope = options.kms_key.clone();
+        // Copy Blob can't choose an encryption scope.
+        let unscoped = |scope: &str, why: &str| {
+            let message = format!("the copy can't get the encryption scope {scope}, because {why}");
+            exchange.error(ErrorKind::Unsupported, message)
+        };
+        if let Some(scope) = scope.as_deref().filter(|_| source.size > FROM_URL_BYTES_MAX) {
+            return Err(unscoped(scope, "the object is larger than 5000 MiB"));
+        }
+        if (sets_properties || scope.is_some())
             && source.size <= FROM_URL_BYTES_MAX
             && !self.lacks_put_from_url.load(Ordering::Relaxed)
         {
@@ -253,6 +262,9 @@ impl Azure {
                 }
                 copied => return copied,
             }
+        }
+        if let Some(scope) = &scope {
+            return Err(unscoped(scope, "the endpoint lacks Put Blob From URL"));
         }
         let outgoing = copy_request(to, &options, condition).map_err(invalid)?;
         let outgoing = self.with_source(exchange, outgoing, from, false).await?;
@@ -422,6 +434,13 @@ mod tests {
         assert_eq!(copy.headers["x-ms-source-if-match"], "\"0x1\"");
         assert_eq!(copy.headers["x-ms-access-tier"], "Cool");
         assert!(!copy.headers.contains_key("x-ms-blob-type"), "that would make it another operation");
+    }
+
+    #[test]
+    fn a_copy_from_a_url_names_its_encryption_scope() {
+        let options = PutOptions { kms_key: Some("team".to_owned()), ..PutOptions::default() };
+        let copy = from_url_request(&ObjectId::new("abc", "k"), &options, &Condition::None);
+        assert_eq!(copy.expect("a request").headers["x-ms-encryption-scope"], "team");
     }
 
     #[test]

@@ -312,7 +312,7 @@ impl Azure {
                 copied.content_type = source.content_type.clone();
                 Ok(copied)
             }
-            CopyState::Failed(why) => Err(exchange.error(ErrorKind::Server, why)),
+            CopyState::Failed(why) => Err(exchange.error(ErrorKind::Server, self.credentials.cleared(why))),
             CopyState::Pending => {
                 let id = sent.response.head.header("x-ms-copy-id").map(str::to_owned);
                 Box::pin(self.wait_for_copy(exchange, to, id.as_deref())).await
@@ -367,7 +367,9 @@ impl Azure {
             }
             match CopyState::of(head) {
                 CopyState::Done => return Ok(meta(to, head)),
-                CopyState::Failed(why) => return Err(exchange.error(ErrorKind::Server, why)),
+                CopyState::Failed(why) => {
+                    return Err(exchange.error(ErrorKind::Server, self.credentials.cleared(why)));
+                }
                 CopyState::Pending if progress.is_stuck(head.header("x-ms-copy-progress"), paused) => {
                     let minutes = NO_PROGRESS_MAX.as_secs() / 60;
                     let message =

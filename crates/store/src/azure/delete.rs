@@ -73,7 +73,8 @@ impl BatchDeleteDialect for Azure {
         let content_type = sent.response.head.header("content-type").unwrap_or_default();
         let answers = answers(content_type, &sent.response.body, objects.len());
         let is_repeated = sent.attempts > 1;
-        let fates = answers.into_iter().map(|answer| outcome(answer, is_repeated));
+        let fates =
+            answers.into_iter().map(|answer| outcome(answer.map(|answer| self.cleared(answer)), is_repeated));
         Ok((fates.collect(), sent))
     }
 }
@@ -114,6 +115,12 @@ struct Subrequest {
 }
 
 impl Azure {
+    /// Removes a repeated SAS token from the answer to one delete.
+    fn cleared(&self, (status, failure): Answer) -> Answer {
+        let message = self.credentials.cleared(failure.message);
+        (status, ErrorResponse { message, ..failure })
+    }
+
     /// Deletes the live version of a blob. The service first wants a delete of the blob, which makes the version a
     /// previous one. `outgoing` is the request that deletes the version by its id.
     async fn delete_live(

@@ -22,7 +22,6 @@ use laneway_lanes::{Lanes, Protocol, Request, Response};
 
 use self::address::AccountAddress;
 pub use self::address::bucket_at;
-pub(crate) use self::address::{account_at, certain_account_at};
 use self::blocks::BlockForms;
 pub(crate) use self::dialect::CAPABILITIES;
 use crate::credentials::{AzureCredentials, RequestToSign, stamp};

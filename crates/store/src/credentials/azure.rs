@@ -2,6 +2,7 @@
 
 mod connection;
 mod entra;
+pub(crate) mod hosts;
 pub(crate) mod shared_key;
 
 use std::sync::Arc;

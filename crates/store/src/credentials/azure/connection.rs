@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 
 use super::super::failure::CredentialFailure;
+use super::hosts::{account_at, certain_account_at};
 use crate::Settings;
-use crate::azure::{account_at, certain_account_at};
 use crate::timestamp::rfc3339;
 
 /// The variables with a connection string, an account's name, its key, its SAS token, and the URL of its Blob service. The

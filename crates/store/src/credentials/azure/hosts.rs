@@ -35,9 +35,11 @@ pub(super) fn account_at(url: &str) -> Option<String> {
 }
 
 /// Returns the account of an endpoint's URL if its host is one of the service, whose first label always names the account.
+/// The host of the account's copy in another region has a suffix.
 pub(super) fn certain_account_at(url: &str) -> Option<String> {
     let endpoint = Endpoint::parse(url).ok().filter(|endpoint| is_known(&endpoint.origin.host))?;
-    account_of(&endpoint).filter(|_| !is_below(&endpoint.origin.host, ONELAKE))
+    let account = account_of(&endpoint).filter(|_| !is_below(&endpoint.origin.host, ONELAKE))?;
+    Some(account.strip_suffix("-secondary").unwrap_or(&account).to_owned())
 }
 
 #[cfg(test)]
@@ -47,6 +49,8 @@ mod tests {
     #[test]
     fn only_a_host_of_the_service_names_its_account_for_certain() {
         assert_eq!(certain_account_at("https://mine.blob.core.windows.net").as_deref(), Some("mine"));
+        let secondary = certain_account_at("https://mine-secondary.blob.core.windows.net");
+        assert_eq!(secondary.as_deref(), Some("mine"));
         assert_eq!(certain_account_at("https://files.example.com"), None);
         assert_eq!(certain_account_at("http://127.0.0.1:10000/devstoreaccount1"), None);
     }

@@ -47,6 +47,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_host_that_only_looks_like_one_of_the_service_is_unknown() {
+        for host in [
+            "mine.blob.core.windows.net",
+            "mine.blob.core.chinacloudapi.cn",
+            "onelake.blob.fabric.microsoft.com",
+        ] {
+            assert!(is_known(host), "{host}");
+        }
+        for host in
+            ["blob.core.windows.net", "evilblob.core.windows.net", "mine.blob.core.windows.net.example.com"]
+        {
+            assert!(!is_known(host), "{host}");
+        }
+    }
+
+    #[test]
     fn only_a_host_of_the_service_names_its_account_for_certain() {
         assert_eq!(certain_account_at("https://mine.blob.core.windows.net").as_deref(), Some("mine"));
         let secondary = certain_account_at("https://mine-secondary.blob.core.windows.net");

@@ -16,6 +16,7 @@ mod request;
 mod sigv4;
 
 pub(crate) use aws::{AwsCredentials, Key};
+pub(crate) use azure::hosts as azure_hosts;
 pub(crate) use azure::shared_key::{RequestToSign, signature as sas_signature};
 pub(crate) use azure::{AzureAccount, AzureCredentials, SasSigner, stamp};
 pub(crate) use cache::new_number;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_lanes::{Lanes, LanesConfig, Trust};
-use laneway_server::{AzureConfig, Config};
+use laneway_server::{AzureConfig, Config, parse_fault};
 use laneway_store::{
     Body, Checksums, Condition, Deletion, Environment, ErrorKind, Get, ObjectId, Part, Provider, PutOptions,
     Settings, SignOptions, Store,
@@ -39,6 +39,12 @@ fn id(key: &str) -> ObjectId {
     ObjectId::new(Endpoint::BUCKET, key)
 }
 
+fn faulty(rules: &[&str]) -> Config {
+    let mut config = Config::default();
+    config.faults.rules = rules.iter().map(|rule| parse_fault(rule).expect("a rule")).collect();
+    config
+}
+
 async fn put(store: &Store, key: &str, bytes: &'static [u8]) -> laneway_store::ObjectMeta {
     let body = Body::from(Bytes::from_static(bytes));
     let put = store.put(&id(key), body, &Checksums::default(), &PutOptions::default()).await;
@@ -63,6 +69,39 @@ fn a_copy_that_is_pending_is_awaited() {
         let copied = store.copy(&id("from"), &id("to"), &PutOptions::default(), &Condition::None).await;
         assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).size, 5);
         assert_eq!(get(&store, "to").await, "bytes");
+    });
+}
+
+#[test]
+fn a_pending_copy_whose_answer_was_lost_is_awaited() {
+    let azure = AzureConfig { copies_take: Duration::from_millis(1500), ..AzureConfig::default() };
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { azure, ..faulty(&["copy:1 lose-answer"]) });
+    run(async {
+        let store = with_key(&endpoint);
+        put(&store, "from", b"bytes").await;
+        let absent = PutOptions::default().condition(Condition::Absent);
+        let copied = store.copy(&id("from"), &id("to"), &absent, &Condition::None).await;
+        assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).size, 5);
+        assert_eq!(get(&store, "to").await, "bytes");
+    });
+}
+
+#[test]
+fn a_page_of_a_proxy_completes_no_upload_and_no_copy() {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["complete error-in-200", "copy error-in-200"]));
+    run(async {
+        let store = with_key(&endpoint);
+        let options = PutOptions::default();
+        let upload = store.begin(&id("k"), &options).await.unwrap_or_else(|e| panic!("{e}"));
+        let bytes = b"bytes".as_slice();
+        let sent = store.part(&upload, 1, Body::from(Bytes::from_static(bytes)), crc32c(bytes)).await;
+        let parts = [sent.unwrap_or_else(|e| panic!("{e}"))];
+        let made = store.complete(&upload, &parts, &Checksums::default(), &Condition::None).await;
+        assert!(made.is_err(), "{made:?}");
+        assert!(store.head(&id("k"), None).await.is_err_and(|e| e.is_not_found()));
+        put(&store, "from", b"bytes").await;
+        let copied = store.copy(&id("from"), &id("to"), &options, &Condition::None).await;
+        assert!(copied.is_err(), "{copied:?}");
     });
 }
 
@@ -152,5 +191,44 @@ fn a_container_is_removed_only_when_it_is_empty() {
         store.delete(&inside, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
         store.delete_bucket("another").await.unwrap_or_else(|e| panic!("{e}"));
         assert!(store.head(&inside, None).await.is_err_and(|e| e.is_not_found()));
+    });
+}
+
+#[test]
+fn a_container_with_old_versions_is_not_empty() {
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { versions: true, ..Config::default() });
+    run(async {
+        let store = with_key(&endpoint);
+        let new = laneway_store::NewBucket::default();
+        store.create_bucket("another", &new).await.unwrap_or_else(|e| panic!("{e}"));
+        let inside = ObjectId::new("another", "k");
+        let body = Body::from(Bytes::from_static(b"x"));
+        let put = store.put(&inside, body, &Checksums::default(), &PutOptions::default()).await;
+        put.unwrap_or_else(|e| panic!("{e}"));
+        store.delete(&inside, &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        assert!(store.head(&inside, None).await.is_err_and(|e| e.is_not_found()));
+        assert!(store.delete_bucket("another").await.is_err_and(|e| e.is_invalid()));
+    });
+}
+
+#[test]
+fn the_live_version_can_be_deleted_by_its_id() {
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { versions: true, ..Config::default() });
+    run(async {
+        let store = with_key(&endpoint);
+        for (key, is_alone) in [("one", true), ("two", false)] {
+            let old = put(&store, key, b"old").await.version_id;
+            let live = put(&store, key, b"new").await.version_id;
+            let delete =
+                |id: Option<String>| Deletion { key: key.to_owned(), version: None, id: id.map(Into::into) };
+            let deletions =
+                if is_alone { vec![delete(live)] } else { vec![delete(live), delete(old.clone())] };
+            for deleted in store.delete_many(Endpoint::BUCKET, &deletions).await {
+                deleted.unwrap_or_else(|e| panic!("{e}"));
+            }
+            assert!(store.head(&id(key), None).await.is_err_and(|e| e.is_not_found()), "{key}");
+            let old = id(key).at_version(old.expect("an id"));
+            assert_eq!(store.head(&old, None).await.is_ok(), is_alone, "{key}");
+        }
     });
 }

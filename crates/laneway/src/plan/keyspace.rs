@@ -278,6 +278,15 @@ impl Keyspace {
             stretch.is_asked = false;
             return Ok(());
         }
+        // A store's client drops keys that lie before the requested one. So if the store ignores that key, the page has no
+        // keys, and its token may be that of an earlier page. Request the page again by its token. The store would ignore
+        // cuts too.
+        let is_empty = stretch.page.entries == 0 && !stretch.page.is_beyond && next.is_some();
+        if is_empty && stretch.page.is_by_key {
+            stretch.is_asked = false;
+            (self.by_key, self.may_cut) = (false, false);
+            return Ok(());
+        }
         self.page_entries = self.page_entries.max(stretch.page.entries);
         if stretch.page.entries * 2 > self.page_entries {
             self.time(took, at_once);

@@ -545,7 +545,10 @@ pub(super) fn delete(call: &BlobCall<'_>) -> BlobResult {
                 snapshots.unwrap_or_default(),
             ));
         }
-        find(call)?;
+        // A version can be removed only after the blob itself was deleted, which makes it a previous version.
+        if find(call)?.standing.noncurrent_us.is_none() {
+            return Err(BlobError::new("OperationNotAllowedOnRootBlob"));
+        }
         let successor = VersionSuccessor::Nobody;
         objects.delete_version(container, blob, which, successor, &Precondition::default(), false)?;
         return Ok(answer);

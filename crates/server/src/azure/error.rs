@@ -183,6 +183,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ),
     ("NoPendingCopyOperation", 409, "There is currently no pending copy operation."),
     ("NotImplemented", 501, "This store does not have the requested operation."),
+    ("OperationNotAllowedOnRootBlob", 403, "This operation is not allowed on the root blob."),
     ("OperationTimedOut", 500, "BlobOperation could not be completed within the specified time."),
     ("OutOfRangeInput", 400, "One of the request inputs is out of range."),
     (

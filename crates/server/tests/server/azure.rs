@@ -329,8 +329,10 @@ fn a_replaced_blob_stays_a_version_where_versions_are_kept() {
     let rig = azure(|_| {});
     rig.server.store().keep_versions("demo", Versioning::Enabled).unwrap();
     let first = put(&rig, "/demo/k", "old").header("x-ms-version-id").to_owned();
-    put(&rig, "/demo/k", "new");
+    let live = put(&rig, "/demo/k", "new").header("x-ms-version-id").to_owned();
     assert_eq!(ask(&rig, "GET", &format!("/demo/k?versionid={first}"), &[], "").text(), "old");
+    let root = code(&ask(&rig, "DELETE", &format!("/demo/k?versionid={live}"), &[], ""));
+    assert_eq!(root, refused(403, "OperationNotAllowedOnRootBlob"));
     assert_eq!(ask(&rig, "DELETE", "/demo/k", &[], "").status, 202);
     assert_eq!(code(&ask(&rig, "GET", "/demo/k", &[], "")), refused(404, "BlobNotFound"));
     let listed = ask(&rig, "GET", "/demo?restype=container&comp=list&include=versions", &[], "");

@@ -8,20 +8,9 @@ use std::fmt;
 use laneway_lanes::Origin;
 
 use crate::credentials::AzureAccount;
+use crate::credentials::azure_hosts::{DOMAINS, ONELAKE, account_of, is_below, is_known};
 use crate::endpoint::Endpoint;
 use crate::{Error, ErrorKind, Operation};
-
-/// The domains of the Blob service, below which each account has a host. The first one is Azure's public cloud, and the
-/// others are its national clouds (<https://learn.microsoft.com/azure/storage/common/storage-account-overview>).
-const DOMAINS: [&str; 4] = [
-    "blob.core.windows.net",
-    "blob.core.usgovcloudapi.net",
-    "blob.core.chinacloudapi.cn",
-    "blob.storage.azure.net",
-];
-
-/// The domain of OneLake, which speaks a part of the Blob service's protocol.
-const ONELAKE: &str = "blob.fabric.microsoft.com";
 
 /// The length of a container's name, in characters
 /// (<https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata>).
@@ -77,14 +66,19 @@ impl AccountAddress {
         };
         check_container(container)?;
         if let Some(host) = host {
-            let endpoint = match &self.endpoint {
-                Some(own) if *own.origin.host == *host => own.clone(),
+            return match &self.endpoint {
+                Some(own) if *own.origin.host == *host => {
+                    let account = self.account.clone().unwrap_or_default();
+                    Ok(Place { endpoint: own.clone(), account, container })
+                }
                 // Secrets go only to hosts of the service.
-                _ if is_known(host) => Endpoint::parse(&format!("https://{host}"))?,
-                _ => return Err(invalid(format!("{host} isn't a host of Azure Blob Storage"))),
+                _ if is_known(host) => {
+                    let endpoint = Endpoint::parse(&format!("https://{host}"))?;
+                    let account = host.split('.').next().unwrap_or(host).to_owned();
+                    Ok(Place { endpoint, account, container })
+                }
+                _ => Err(invalid(format!("{host} isn't a host of Azure Blob Storage"))),
             };
-            let account = host.split('.').next().unwrap_or(host).to_owned();
-            return Ok(Place { endpoint, account, container });
         }
         let endpoint = self.endpoint.clone().ok_or_else(|| invalid(NO_ACCOUNT.to_owned()))?;
         Ok(Place { endpoint, account: self.account.clone().unwrap_or_default(), container })
@@ -115,21 +109,6 @@ const NO_ACCOUNT: &str = "no storage account is set: set AZURE_STORAGE_ACCOUNT o
 
 fn invalid(why: String) -> Error {
     Error::new(ErrorKind::Invalid, Operation::Open, why)
-}
-
-fn is_below(host: &str, domain: &str) -> bool {
-    host.strip_suffix(domain).is_some_and(|account| account.ends_with('.'))
-}
-
-fn is_known(host: &str) -> bool {
-    DOMAINS.iter().chain([&ONELAKE]).any(|domain| is_below(host, domain))
-}
-
-/// Returns the account of an endpoint: the host's first label at Azure, or the path of an emulator.
-fn account_of(endpoint: &Endpoint) -> Option<String> {
-    let path = endpoint.base.trim_start_matches('/');
-    let name = if path.is_empty() { endpoint.origin.host.split('.').next()? } else { path };
-    Some(name.to_owned())
 }
 
 /// Checks a container's name, because the service answers a wrong name with a message that doesn't say what is wrong.
@@ -194,6 +173,12 @@ mod tests {
         let place = own.place("photos@theirs.blob.core.windows.net").expect("a place");
         assert_eq!(place.endpoint.to_string(), "https://theirs.blob.core.windows.net");
         assert_eq!((place.account.as_str(), place.container), ("theirs", "photos"));
+    }
+
+    #[test]
+    fn a_url_with_the_configured_host_names_the_configured_account() {
+        let own = address(Some("https://files.example.com"), Some("mine"));
+        assert_eq!(own.place("photos@files.example.com").expect("a place").account, "mine");
     }
 
     #[test]

@@ -41,6 +41,9 @@ const AT_ONCE_MAX: u64 = 1 << 20;
 /// The time limit without progress for Put Block List, which may take long for a blob of 50,000 blocks.
 const COMMIT_NO_PROGRESS_MAX: Duration = Duration::from_secs(600);
 
+/// The header with the encryption scope of a block.
+const SCOPE: &str = "x-ms-encryption-scope";
+
 /// The root element of a list of blocks.
 const BLOCK_LIST: &str = "BlockList";
 
@@ -50,6 +53,9 @@ const ID_LEN: usize = 48;
 
 /// The mark of Laneway's blocks.
 const ID_MARK: &str = "laneway-";
+
+/// The mark of Laneway's blocks that were sent with an MD5. The service hasn't compared their CRC64.
+const ID_MARK_MD5: &str = "laneway_";
 
 /// The checksum of a block whose bytes the service copied from another blob.
 const NO_CRC64: &str = "----------------";
@@ -139,12 +145,15 @@ struct BlockId {
     number: u32,
     /// `None` for a block that the service copied.
     crc64: Option<u64>,
+    /// True if the block was sent with an MD5, so that the service hasn't compared its CRC64.
+    by_md5: bool,
 }
 
 impl BlockId {
     fn encode(&self) -> String {
         let crc64 = self.crc64.map_or_else(|| NO_CRC64.to_owned(), |crc64| format!("{crc64:016x}"));
-        STANDARD.encode(format!("{ID_MARK}{}{:08x}{crc64}", self.random, self.number))
+        let mark = if self.by_md5 { ID_MARK_MD5 } else { ID_MARK };
+        STANDARD.encode(format!("{mark}{}{:08x}{crc64}", self.random, self.number))
     }
 
     fn decode(id: &str) -> Option<Self> {
@@ -152,14 +161,15 @@ impl BlockId {
         if text.len() != ID_LEN || !text.is_ascii() {
             return None;
         }
-        let (random, rest) = text.strip_prefix(ID_MARK)?.split_at(16);
+        let by_md5 = text.starts_with(ID_MARK_MD5);
+        let (random, rest) = text.strip_prefix(if by_md5 { ID_MARK_MD5 } else { ID_MARK })?.split_at(16);
         let (number, crc64) = rest.split_at(8);
         let number = u32::from_str_radix(number, 16).ok()?;
         let crc64 = match crc64 {
             NO_CRC64 => None,
             digits => Some(u64::from_str_radix(digits, 16).ok()?),
         };
-        Some(Self { random: random.to_owned(), number, crc64 })
+        Some(Self { random: random.to_owned(), number, crc64, by_md5 })
     }
 }
 
@@ -211,14 +221,21 @@ fn block_target(id: &ObjectId, block: &BlockId) -> String {
     blob_target(id, QueryString::new().and("comp", "block").and("blockid", &block.encode()))
 }
 
-fn put_block(id: &ObjectId, block: &BlockId, body: Body, digest: &BlockDigest) -> Result<Outgoing, String> {
+fn put_block(
+    id: &ObjectId,
+    block: &BlockId,
+    body: Body,
+    digest: &BlockDigest,
+    scope: Option<&str>,
+) -> Result<Outgoing, String> {
     let outgoing = Outgoing::new(Method::PUT, block_target(id, block)).key_use(KeyUse::Object);
     let outgoing = Outgoing { body, ..outgoing };
     let sent = match digest.md5 {
         Some(md5) => outgoing.header("content-md5", &encode_md5(md5)),
         None => outgoing.header("x-ms-content-crc64", &encode_crc64(digest.crc64)),
     };
-    sent.map_err(|e| e.to_string())
+    // The service refuses a list of blocks whose scope isn't that of the blocks.
+    sent.and_then(|outgoing| outgoing.header_some(SCOPE, scope)).map_err(|e| e.to_string())
 }
 
 /// Returns the request that makes the blob from its blocks.
@@ -252,12 +269,12 @@ fn put_block_list(
     on_write(outgoing, condition)
 }
 
-/// Returns the CRC64/NVME of all parts together, or `None` if one of them isn't known.
+/// Returns the CRC64/NVME of all parts together, or `None` if the service hasn't compared one of them.
 fn crc64_of(parts: &[&Part]) -> Option<u64> {
     let empty = Digest::new(CrcAlgorithm::Crc64Nvme).finalize();
     let mut parts = parts.iter().filter(|part| part.size > 0);
     let Some(first) = parts.next() else { return Some(empty) };
-    let crc64 = |part: &Part| BlockId::decode(&part.etag)?.crc64;
+    let crc64 = |part: &Part| BlockId::decode(&part.etag).filter(|id| !id.by_md5)?.crc64;
     parts.try_fold(crc64(first)?, |whole, part| {
         Some(checksum_combine(CrcAlgorithm::Crc64Nvme, whole, crc64(part)?, part.size))
     })
@@ -314,7 +331,7 @@ impl Azure {
         crc32c: u32,
     ) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
-        let random = self.upload_name(upload, Operation::Part)?.random;
+        let UploadName { random, kms_key: scope, .. } = self.upload_name(upload, Operation::Part)?;
         let size = body.len();
         loop {
             let wants_md5 = self.blocks.wants_md5.load(Ordering::Relaxed);
@@ -322,13 +339,14 @@ impl Azure {
             let digest = digest.filter(|digest| digest.crc32c == crc32c).ok_or_else(|| {
                 exchange.error(ErrorKind::Integrity, "the bytes changed before they were sent")
             })?;
-            let block = BlockId { random: random.clone(), number, crc64: Some(digest.crc64) };
+            let block =
+                BlockId { random: random.clone(), number, crc64: Some(digest.crc64), by_md5: wants_md5 };
             let part = Part { number, etag: block.encode(), size, crc32c: Some(crc32c), md5: digest.md5 };
             // The service refuses empty blocks, and an object of one empty part has no blocks.
             if size == 0 {
                 return Ok(part);
             }
-            let outgoing = put_block(&upload.id, &block, body.clone(), &digest)
+            let outgoing = put_block(&upload.id, &block, body.clone(), &digest, scope.as_deref())
                 .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
             let sent = match exchange.send(&outgoing).await {
                 Err(error) if !wants_md5 && error.is_unsupported() => {
@@ -362,8 +380,8 @@ impl Azure {
         range: Range<u64>,
     ) -> Result<Part, Error> {
         let exchange = Exchange::object(self, Operation::Part, &upload.id);
-        let random = self.upload_name(upload, Operation::Part)?.random;
-        let block = BlockId { random, number, crc64: None };
+        let UploadName { random, kms_key: scope, .. } = self.upload_name(upload, Operation::Part)?;
+        let block = BlockId { random, number, crc64: None, by_md5: false };
         let size = range.end.saturating_sub(range.start);
         let part = Part { number, etag: block.encode(), size, crc32c: None, md5: None };
         if size == 0 {
@@ -373,6 +391,7 @@ impl Azure {
         let outgoing = Outgoing::new(Method::PUT, block_target(&upload.id, &block)).key_use(KeyUse::PartCopy);
         let outgoing = outgoing
             .header("x-ms-source-range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
+            .and_then(|outgoing| outgoing.header_some(SCOPE, scope.as_deref()))
             .map_err(|e| exchange.unsendable(&e))?;
         let outgoing = on_source(outgoing, &condition).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let outgoing = self.with_source(&exchange, outgoing, from, true).await?;
@@ -412,6 +431,11 @@ impl Azure {
         let outgoing = put_block_list(&upload.id, &parts, &name, whole, condition)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let mut meta = match exchange.send(&outgoing).await {
+            // A success without an ETag doesn't come from the service, but from a proxy.
+            Ok(sent) if sent.response.head.header("etag").is_none() => {
+                let error = exchange.nonsense(&sent, "the answer to the completion has no ETag");
+                Box::pin(self.committed(&upload.id, &parts)).await.ok_or(error)?
+            }
             Ok(sent) => written(&upload.id, &sent.response.head, size, &name.options()),
             // The answer of an attempt that succeeded may be lost. Its blocks prove that the blob is ours.
             Err(error) if error.is_uncertain() && (error.is_precondition() || error.is_not_found()) => {
@@ -422,7 +446,8 @@ impl Azure {
             }
             Err(error) => return Err(error),
         };
-        meta.checksums.md5 = whole.md5;
+        // The service keeps the MD5 of the completion without comparing it. Only the CRC64s of the blocks prove the bytes.
+        meta.checksums.md5 = None;
         meta.checksums.crc64nvme = crc64_of(&parts);
         compared(&exchange, meta, size, whole)
     }
@@ -455,7 +480,7 @@ mod tests {
     const RANDOM: &str = "0123456789abcdef";
 
     fn block(number: u32, crc64: Option<u64>) -> BlockId {
-        BlockId { random: RANDOM.to_owned(), number, crc64 }
+        BlockId { random: RANDOM.to_owned(), number, crc64, by_md5: false }
     }
 
     fn part(number: u32, bytes: &[u8]) -> Part {
@@ -466,7 +491,8 @@ mod tests {
 
     #[test]
     fn all_block_ids_have_the_length_of_the_sdks_ids() {
-        for id in [block(1, Some(0)), block(50_000, Some(u64::MAX)), block(7, None)] {
+        let by_md5 = BlockId { by_md5: true, ..block(2, Some(9)) };
+        for id in [block(1, Some(0)), block(50_000, Some(u64::MAX)), block(7, None), by_md5] {
             let text = id.encode();
             assert_eq!(text.len(), 64);
             assert_eq!(BlockId::decode(&text), Some(id));
@@ -497,11 +523,13 @@ mod tests {
         assert_eq!(crc64_of(&parts), Some(crc_fast::checksum(CrcAlgorithm::Crc64Nvme, b"hello world")));
         let copied = Part { etag: block(4, None).encode(), ..part(4, b"x") };
         assert_eq!(crc64_of(&[parts[0], &copied]), None);
+        let by_md5 = BlockId { by_md5: true, ..block(4, Some(1)) }.encode();
+        assert_eq!(crc64_of(&[parts[0], &Part { etag: by_md5, ..part(4, b"x") }]), None);
     }
 
     #[test]
     fn lists_only_the_blocks_of_its_own_upload() {
-        let other = BlockId { random: "fedcba9876543210".to_owned(), number: 1, crc64: None };
+        let other = BlockId { random: "fedcba9876543210".to_owned(), number: 1, crc64: None, by_md5: false };
         let names =
             [block(2, Some(5)).encode(), other.encode(), "Zm9yZWlnbg==".to_owned(), block(1, None).encode()];
         let blocks = names.into_iter().map(|name| Block { name, size: 9 }).collect();
@@ -519,6 +547,16 @@ mod tests {
         let empty: BlockList =
             xml::answer(b"<BlockList><UncommittedBlocks /></BlockList>", &[BLOCK_LIST]).expect("a list");
         assert!(empty.uncommitted_blocks.blocks.is_empty());
+    }
+
+    #[test]
+    fn a_block_names_its_encryption_scope() {
+        let digest = BlockDigest { crc32c: 0, crc64: 1, md5: None };
+        let id = ObjectId::new("abc", "k");
+        let sent =
+            |scope| put_block(&id, &block(1, Some(1)), Body::empty(), &digest, scope).expect("a request");
+        assert_eq!(sent(Some("team")).headers[SCOPE], "team");
+        assert!(!sent(None).headers.contains_key(SCOPE));
     }
 
     #[test]

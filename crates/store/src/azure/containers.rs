@@ -10,6 +10,10 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::listing::Tokens;
 use crate::{Error, ErrorKind, NewBucket, Operation, xml};
 
+/// Everything that Delete Container would remove together with the container. Soft-deleted blobs aren't listed: only the
+/// container's own soft delete would keep them.
+const REMAINS: &str = "snapshots,uncommittedblobs,versions";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct EnumerationResults {
@@ -74,8 +78,8 @@ impl Azure {
         exchange.send(&about(Method::PUT, bucket)).await.map(drop)
     }
 
-    /// Deletes a container without blobs. The service would delete the blobs too, so Laneway looks for some first. A blob
-    /// that another program writes in between is lost.
+    /// Deletes a container without blobs, versions and snapshots. The service would delete them too, so Laneway looks for
+    /// some first. A blob that another program writes in between is lost.
     pub(super) async fn remove_container(&self, bucket: &str) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::DeleteBucket, bucket);
         let (mut marker, mut tokens) = (None, Tokens::default());
@@ -83,7 +87,7 @@ impl Azure {
             let query = QueryString::new()
                 .and("restype", "container")
                 .and("comp", "list")
-                .and("include", "snapshots,uncommittedblobs")
+                .and("include", REMAINS)
                 .and("maxresults", "1")
                 .and_some("marker", marker.as_deref());
             let sent = exchange.send(&Outgoing::new(Method::GET, target(bucket, query))).await?;

@@ -2,7 +2,7 @@
 //! (<https://learn.microsoft.com/rest/api/storageservices/copy-blob>). Put Blob From URL can also set properties
 //! (<https://learn.microsoft.com/rest/api/storageservices/put-blob-from-url>).
 
-use std::future::pending;
+use std::future::{pending, ready};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,7 @@ use crate::credentials::{SasSigner, within};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
-use crate::reconcile::landed;
+use crate::reconcile::unread;
 use crate::{Condition, Error, ErrorKind, ObjectId, ObjectMeta, Operation, PutOptions, Version};
 
 /// The largest blob that Put Blob From URL copies: 5000 MiB.
@@ -29,6 +29,10 @@ const FROM_URL_BYTES_MAX: u64 = 5000 << 20;
 /// an account usually succeeds at once, and one between accounts may take hours.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LAST: Duration = Duration::from_secs(5);
+
+/// The time after which Laneway stops waiting for a pending copy that makes no progress. A copy between accounts can wait
+/// in the service's queue for many minutes before its first byte.
+const NO_PROGRESS_MAX: Duration = Duration::from_secs(3600);
 
 /// The number of attempts to copy an object that another writer replaces meanwhile.
 const REPLACED_MAX: u32 = 3;
@@ -53,9 +57,35 @@ impl CopyState {
                 Self::Failed(format!("the copy {status}: {why}"))
             }
             // Put Blob From URL answers only when the copy is done, and without this header.
-            _ => Self::Done,
+            Some("success") | None => Self::Done,
+            Some(other) => Self::Failed(format!("the copy has the unknown status {other:?}")),
         }
     }
+}
+
+/// The progress of a pending copy, as far as Laneway has seen it.
+#[derive(Default)]
+struct CopyProgress {
+    copied: Option<String>,
+    still: Duration,
+}
+
+impl CopyProgress {
+    /// Takes the progress after another pause. Returns true if it has stood still for too long.
+    fn is_stuck(&mut self, copied: Option<&str>, pause: Duration) -> bool {
+        match self.copied.as_deref() == copied {
+            true => self.still += pause,
+            false => (self.copied, self.still) = (copied.map(str::to_owned), Duration::ZERO),
+        }
+        self.still >= NO_PROGRESS_MAX
+    }
+}
+
+/// Returns true if a blob's last copy has the source of this request. The service leaves signatures out.
+fn has_source(head: &ResponseHead, outgoing: &Outgoing) -> bool {
+    let path = |url: &str| url.split('?').next().unwrap_or_default().to_owned();
+    let asked = outgoing.headers.get("x-ms-copy-source").and_then(|url| url.to_str().ok()).map(path);
+    asked.is_some() && head.header("x-ms-copy-source").map(path) == asked
 }
 
 /// Returns the request of Copy Blob. Without metadata of its own, the copy keeps the source's.
@@ -100,6 +130,7 @@ impl Azure {
         is_from_url: bool,
     ) -> Result<Outgoing, Error> {
         let place = self.address.place(&from.bucket)?;
+        self.check_source(exchange, &place.account, is_from_url)?;
         let target = blob_target(from, QueryString::new());
         check_target(&target).map_err(|why| exchange.error(ErrorKind::Invalid, why))?;
         let mut url = format!("{}{target}", place.endpoint);
@@ -128,6 +159,34 @@ impl Azure {
         url.set_sensitive(true);
         outgoing.headers.insert("x-ms-copy-source", url);
         Ok(outgoing)
+    }
+
+    /// Checks that Laneway may send an authorization for the account of a copy's source. The request itself checks the
+    /// account of the destination.
+    fn check_source(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        account: &str,
+        is_from_url: bool,
+    ) -> Result<(), Error> {
+        let is_sent = match self.credentials.sas_signer() {
+            SasSigner::Sas(_) => true,
+            SasSigner::Key(_) => is_from_url,
+            SasSigner::Token | SasSigner::Anonymous => false,
+        };
+        if !is_sent {
+            return Ok(());
+        }
+        self.credentials.check_account(account)?;
+        // The account of a key may be unknown. Then the key belongs to the account of the destination.
+        match self.address.place(exchange.bucket)?.account == account {
+            true => Ok(()),
+            false => {
+                let message =
+                    format!("the key or SAS token of another account can't read a source in {account}");
+                Err(exchange.error(ErrorKind::Unauthenticated, message))
+            }
+        }
     }
 
     pub(super) async fn copy_object(
@@ -181,7 +240,16 @@ impl Azure {
             options.tags = Box::pin(self.read_tags(from)).await?;
         }
         let sets_properties = sets_properties(&options);
-        if sets_properties
+        let scope = options.kms_key.clone();
+        // Copy Blob can't choose an encryption scope.
+        let unscoped = |scope: &str, why: &str| {
+            let message = format!("the copy can't get the encryption scope {scope}, because {why}");
+            exchange.error(ErrorKind::Unsupported, message)
+        };
+        if let Some(scope) = scope.as_deref().filter(|_| source.size > FROM_URL_BYTES_MAX) {
+            return Err(unscoped(scope, "the object is larger than 5000 MiB"));
+        }
+        if (sets_properties || scope.is_some())
             && source.size <= FROM_URL_BYTES_MAX
             && !self.lacks_put_from_url.load(Ordering::Relaxed)
         {
@@ -194,6 +262,9 @@ impl Azure {
                 }
                 copied => return copied,
             }
+        }
+        if let Some(scope) = &scope {
+            return Err(unscoped(scope, "the endpoint lacks Put Blob From URL"));
         }
         let outgoing = copy_request(to, &options, condition).map_err(invalid)?;
         let outgoing = self.with_source(exchange, outgoing, from, false).await?;
@@ -219,22 +290,59 @@ impl Azure {
         let sent = match exchange.send(outgoing).await {
             Ok(sent) => sent,
             Err(error) => {
-                return landed(error, Box::pin(self.head_of(to, None)), source.size, &source.checksums).await;
+                // An earlier attempt, whose answer was lost, may have begun the copy or ended it.
+                let is_refused = error.is_precondition()
+                    || error.is_not_found()
+                    || error.code() == Some("PendingCopyOperation");
+                return match error.is_uncertain() && is_refused {
+                    true => self.find_copy(exchange, error, outgoing, source, to).await,
+                    false => Err(error),
+                };
             }
         };
         match CopyState::of(&sent.response.head) {
+            // A success without an ETag doesn't come from the service, but from a proxy.
+            CopyState::Done if sent.response.head.header("etag").is_none() => {
+                let error = exchange.nonsense(&sent, "the answer to the copy has no ETag");
+                self.find_copy(exchange, error, outgoing, source, to).await
+            }
             CopyState::Done => {
                 let mut copied = written(to, &sent.response.head, source.size, &PutOptions::default());
                 copied.checksums.md5 = source.checksums.md5;
                 copied.content_type = source.content_type.clone();
                 Ok(copied)
             }
-            CopyState::Failed(why) => Err(exchange.error(ErrorKind::Server, why)),
+            CopyState::Failed(why) => Err(exchange.error(ErrorKind::Server, self.credentials.cleared(why))),
             CopyState::Pending => {
                 let id = sent.response.head.header("x-ms-copy-id").map(str::to_owned);
                 Box::pin(self.wait_for_copy(exchange, to, id.as_deref())).await
             }
         }
+    }
+
+    /// Looks for a copy whose answer was lost or can't be read, and waits for its end if it is pending. Returns the error
+    /// unless the destination has the bytes of the source.
+    async fn find_copy(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        error: Error,
+        outgoing: &Outgoing,
+        source: &ObjectMeta,
+        to: &ObjectId,
+    ) -> Result<ObjectMeta, Error> {
+        let head = Outgoing::new(Method::HEAD, blob_target(to, QueryString::new())).key_use(KeyUse::Object);
+        let Ok(sent) = Box::pin(exchange.send(&head)).await else { return Err(error) };
+        let head = &sent.response.head;
+        let found = match CopyState::of(head) {
+            CopyState::Done => meta(to, head),
+            // The destination already has the size and the MD5 of the source, but not its bytes.
+            CopyState::Pending if has_source(head, outgoing) => {
+                let id = head.header("x-ms-copy-id").map(str::to_owned);
+                Box::pin(self.wait_for_copy(exchange, to, id.as_deref())).await?
+            }
+            CopyState::Pending | CopyState::Failed(_) => return Err(error),
+        };
+        unread(error, ready(Ok(found)), source.size, &source.checksums).await
     }
 
     /// Reads the destination of a pending copy until the copy has ended.
@@ -244,9 +352,10 @@ impl Azure {
         to: &ObjectId,
         copy_id: Option<&str>,
     ) -> Result<ObjectMeta, Error> {
-        let mut pause = PAUSE_FIRST;
+        let (mut pause, mut progress) = (PAUSE_FIRST, CopyProgress::default());
         loop {
             let _ = within(pause, pending::<()>()).await;
+            let paused = pause;
             pause = (pause * 2).min(PAUSE_LAST);
             let head =
                 Outgoing::new(Method::HEAD, blob_target(to, QueryString::new())).key_use(KeyUse::Object);
@@ -258,7 +367,15 @@ impl Azure {
             }
             match CopyState::of(head) {
                 CopyState::Done => return Ok(meta(to, head)),
-                CopyState::Failed(why) => return Err(exchange.error(ErrorKind::Server, why)),
+                CopyState::Failed(why) => {
+                    return Err(exchange.error(ErrorKind::Server, self.credentials.cleared(why)));
+                }
+                CopyState::Pending if progress.is_stuck(head.header("x-ms-copy-progress"), paused) => {
+                    let minutes = NO_PROGRESS_MAX.as_secs() / 60;
+                    let message =
+                        format!("the copy is pending and has made no progress for {minutes} minutes");
+                    return Err(exchange.error(ErrorKind::Server, message));
+                }
                 CopyState::Pending => {}
             }
         }
@@ -294,6 +411,23 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_with_an_unknown_status_is_not_done() {
+        let unknown = state(&[("x-ms-copy-status", "queued")]);
+        assert!(matches!(unknown, CopyState::Failed(why) if why.contains("queued")));
+    }
+
+    #[test]
+    fn a_pending_copy_is_stuck_after_an_hour_without_progress() {
+        let mut progress = CopyProgress::default();
+        let half = NO_PROGRESS_MAX / 2;
+        assert!(!progress.is_stuck(Some("0/9"), half));
+        assert!(!progress.is_stuck(Some("0/9"), half));
+        assert!(!progress.is_stuck(Some("5/9"), half), "progress");
+        assert!(!progress.is_stuck(Some("5/9"), half));
+        assert!(progress.is_stuck(Some("5/9"), half));
+    }
+
+    #[test]
     fn a_plain_copy_names_no_properties_and_both_conditions() {
         let options = PutOptions::default().condition(Condition::Absent).storage_class("Cool");
         let source = Condition::Matches(Version::ETag("0x1".to_owned()));
@@ -302,6 +436,13 @@ mod tests {
         assert_eq!(copy.headers["x-ms-source-if-match"], "\"0x1\"");
         assert_eq!(copy.headers["x-ms-access-tier"], "Cool");
         assert!(!copy.headers.contains_key("x-ms-blob-type"), "that would make it another operation");
+    }
+
+    #[test]
+    fn a_copy_from_a_url_names_its_encryption_scope() {
+        let options = PutOptions { kms_key: Some("team".to_owned()), ..PutOptions::default() };
+        let copy = from_url_request(&ObjectId::new("abc", "k"), &options, &Condition::None);
+        assert_eq!(copy.expect("a request").headers["x-ms-encryption-scope"], "team");
     }
 
     #[test]

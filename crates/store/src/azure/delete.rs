@@ -8,6 +8,7 @@ use laneway_lanes::{Body, ResponseHead};
 use memchr::memmem::find;
 
 use super::Azure;
+use super::copy::still;
 use super::failure;
 use super::headers::{blob_target, check_target, container_of, on_write};
 use crate::credentials::{RequestToSign, new_number, stamp};
@@ -22,6 +23,9 @@ fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
     on_write(Outgoing::new(Method::DELETE, blob_target(id, QueryString::new())), condition)
 }
 
+/// The code with which the service refuses to delete the live version by its id.
+const IS_LIVE: &str = "OperationNotAllowedOnRootBlob";
+
 impl DeleteDialect for Azure {
     async fn delete(&self, id: &ObjectId, condition: &Condition) -> Result<(), Error> {
         let exchange = Exchange::object(self, Operation::Delete, id);
@@ -32,6 +36,9 @@ impl DeleteDialect for Azure {
         let outgoing = request(id, condition).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         match exchange.send(&outgoing).await {
             Ok(_) => Ok(()),
+            Err(error) if error.code() == Some(IS_LIVE) => {
+                Box::pin(self.delete_live(&exchange, id, condition, &outgoing)).await
+            }
             Err(error) => removed(error, Box::pin(self.head_of(id, None))).await,
         }
     }
@@ -66,7 +73,8 @@ impl BatchDeleteDialect for Azure {
         let content_type = sent.response.head.header("content-type").unwrap_or_default();
         let answers = answers(content_type, &sent.response.body, objects.len());
         let is_repeated = sent.attempts > 1;
-        let fates = answers.into_iter().map(|answer| outcome(answer, is_repeated));
+        let fates =
+            answers.into_iter().map(|answer| outcome(answer.map(|answer| self.cleared(answer)), is_repeated));
         Ok((fates.collect(), sent))
     }
 }
@@ -81,6 +89,10 @@ fn outcome(answer: Option<Answer>, is_repeated: bool) -> DeleteOutcome {
         Some((status, _)) if status.is_success() => DeleteOutcome::Deleted,
         Some((_, failure)) if is_repeated && failure.code.as_deref() == Some("BlobNotFound") => {
             DeleteOutcome::Deleted
+        }
+        // The live version takes several requests.
+        Some((_, failure)) if failure.code.as_deref() == Some(IS_LIVE) => {
+            DeleteOutcome::RetrySeparately { may_be_gone: false }
         }
         Some((_, failure)) => fate(failure::kind(&failure), failure),
         None => DeleteOutcome::RetrySeparately { may_be_gone: true },
@@ -103,6 +115,48 @@ struct Subrequest {
 }
 
 impl Azure {
+    /// Removes a repeated SAS token from the answer to one delete.
+    fn cleared(&self, (status, failure): Answer) -> Answer {
+        let message = self.credentials.cleared(failure.message);
+        (status, ErrorResponse { message, ..failure })
+    }
+
+    /// Deletes the live version of a blob. The service first wants a delete of the blob, which makes the version a
+    /// previous one. `outgoing` is the request that deletes the version by its id.
+    async fn delete_live(
+        &self,
+        exchange: &Exchange<'_, Self>,
+        id: &ObjectId,
+        condition: &Condition,
+        outgoing: &Outgoing,
+    ) -> Result<(), Error> {
+        let blob = ObjectId::new(&id.bucket, &id.key);
+        match self.head_of(&blob, None).await {
+            // Another writer has replaced the version meanwhile, so it is a previous one already.
+            Ok(live) if live.version_id.as_deref() != id.version.as_deref() => {}
+            Ok(live) => {
+                let bound =
+                    if condition.is_none() { still(live.version.as_ref()) } else { condition.clone() };
+                let delete = request(&blob, &bound).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+                match exchange.send(&delete).await {
+                    Ok(_) => {}
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) if error.is_precondition() && condition.is_none() => {}
+                    Err(error) if error.is_precondition() && error.is_uncertain() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error.within(Operation::Delete)),
+        }
+        match exchange.send(outgoing).await {
+            Ok(_) => Ok(()),
+            // Without versioning, the delete of the blob has removed its live version for good.
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Builds and signs one delete of a batch.
     async fn subrequest(&self, bucket: &str, object: &Deletion) -> Result<Subrequest, Error> {
         let condition = object.version.clone().map_or(Condition::None, Condition::Matches);
@@ -294,6 +348,15 @@ mod tests {
         let answer = || answers(TYPE, body.as_bytes(), 1).pop().flatten();
         assert!(matches!(outcome(answer(), true), DeleteOutcome::Deleted));
         assert!(matches!(outcome(answer(), false), DeleteOutcome::Failed(_)));
+    }
+
+    #[test]
+    fn the_live_version_is_deleted_by_requests_of_its_own() {
+        let refused = "x-ms-error-code: OperationNotAllowedOnRootBlob\r\n\r\n";
+        let body = part("Content-ID: 0\r\n", "403 Forbidden", refused);
+        let answer = answers(TYPE, body.as_bytes(), 1).pop().flatten();
+        let fate = outcome(answer, false);
+        assert!(matches!(fate, DeleteOutcome::RetrySeparately { may_be_gone: false }));
     }
 
     #[test]

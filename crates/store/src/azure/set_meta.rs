@@ -93,7 +93,8 @@ fn check_change(change: &MetaChange) -> Result<(), String> {
 
 impl Azure {
     /// Changes an object's metadata. Properties, metadata, tags and tier take one request each, so a failure can leave the
-    /// change half made. Each request demands the state that the one before it left.
+    /// change half made. The requests for properties and metadata demand the state that was read before. The service has no
+    /// such condition for tags and tier.
     pub(super) async fn change_meta(&self, id: &ObjectId, change: &MetaChange) -> Result<ObjectMeta, Error> {
         let exchange = Exchange::object(self, Operation::SetMeta, id);
         let invalid = |why: String| exchange.error(ErrorKind::Invalid, why);

@@ -1,7 +1,7 @@
 //! `sign`: makes URLs with a shared access signature (SAS) for one blob
 //! (<https://learn.microsoft.com/rest/api/storageservices/create-service-sas>).
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::Method as HttpMethod;
@@ -18,6 +18,14 @@ use crate::{Error, ErrorKind, Method, ObjectId, Operation, SignOptions, SignedUr
 
 /// The query parameters with which a SAS overrides headers of the answer, in the order in which they are signed.
 const OVERRIDES: [&str; 5] = ["rscc", "rscd", "rsce", "rscl", "rsct"];
+
+/// The difference between the clocks of Laneway and the service that a signature tolerates. Microsoft's documentation of
+/// SAS tokens recommends 15 minutes.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// The longest life of a user delegation key, from its start
+/// (<https://learn.microsoft.com/rest/api/storageservices/get-user-delegation-key>).
+const DELEGATION_LASTS_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The rights that a SAS grants on one blob.
 pub(super) struct SasGrant<'a> {
@@ -104,6 +112,12 @@ impl SasGrant<'_> {
     }
 }
 
+/// Returns the start of a user delegation key: a little before `now`, but not so early that the key would be valid for
+/// longer than the service permits.
+fn delegation_start(now: SystemTime, ends: SystemTime) -> SystemTime {
+    (now - CLOCK_SKEW_MAX).max(ends - DELEGATION_LASTS_MAX).min(now)
+}
+
 /// Returns the permissions that a method needs.
 fn permissions(method: Method) -> Result<&'static str, String> {
     match method {
@@ -156,7 +170,7 @@ impl Azure {
             permissions: permissions(options.method).map_err(invalid)?,
             container: place.container,
             key: &id.key,
-            ends: now + std::time::Duration::from_secs(expires_s),
+            ends: now + Duration::from_secs(expires_s),
             overrides: &overrides,
         };
         let query = match self.credentials.sas_signer() {
@@ -181,6 +195,7 @@ impl Azure {
         Ok(signed)
     }
 
+    /// Requests a key for user delegation SAS tokens. It begins before `now`, because the service's clock may be behind.
     async fn delegation_key(
         &self,
         exchange: &Exchange<'_, Self>,
@@ -190,7 +205,7 @@ impl Azure {
         let query = QueryString::new().and("restype", "service").and("comp", "userdelegationkey");
         let document = format!(
             "<?xml version=\"1.0\" encoding=\"utf-8\"?><KeyInfo><Start>{}</Start><Expiry>{}</Expiry></KeyInfo>",
-            to_rfc3339(now),
+            to_rfc3339(delegation_start(now, ends)),
             to_rfc3339(ends)
         );
         let outgoing = Outgoing::new(HttpMethod::POST, format!("/{query}"))
@@ -205,8 +220,6 @@ impl Azure {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn grant(overrides: &[(String, String)]) -> SasGrant<'_> {
@@ -218,6 +231,15 @@ mod tests {
     fn a_service_sas_names_version_right_end_and_signature() {
         let query = grant(&[]).signed_by_key("mine", b"key");
         assert!(query.starts_with("sv=2021-12-02&sr=b&sp=r&se=2027-01-15T08%3A00%3A00Z&sig="), "{query}");
+    }
+
+    #[test]
+    fn a_delegation_key_starts_early_but_lasts_at_most_a_week() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let start = |lasts| now.duration_since(delegation_start(now, now + lasts)).expect("not later");
+        assert_eq!(start(Duration::from_secs(3600)), CLOCK_SKEW_MAX);
+        assert_eq!(start(DELEGATION_LASTS_MAX), Duration::ZERO);
+        assert_eq!(start(DELEGATION_LASTS_MAX - Duration::from_secs(60)), Duration::from_secs(60));
     }
 
     #[test]

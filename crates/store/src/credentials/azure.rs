@@ -2,6 +2,7 @@
 
 mod connection;
 mod entra;
+pub(crate) mod hosts;
 pub(crate) mod shared_key;
 
 use std::sync::Arc;
@@ -77,16 +78,13 @@ impl AzureCredentials {
         let target = request.target.to_owned();
         match &self.0 {
             AzureIdentity::Anonymous => Ok((target, 0)),
-            AzureIdentity::Static(StaticSecret::Key { account: own, key }) => {
-                if let Some(own) = own.as_deref().filter(|own| *own != account) {
-                    let message =
-                        format!("the account key belongs to {own}, but the URL names the account {account}");
-                    return Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message));
-                }
+            AzureIdentity::Static(StaticSecret::Key { key, .. }) => {
+                self.check_account(account)?;
                 headers.insert(AUTHORIZATION, shared_key(account, key, request)?);
                 Ok((target, 0))
             }
-            AzureIdentity::Static(StaticSecret::Sas { query }) => {
+            AzureIdentity::Static(StaticSecret::Sas { query, .. }) => {
+                self.check_account(account)?;
                 check_private(origin, "a SAS token")?;
                 let separator = if target.contains('?') { '&' } else { '?' };
                 Ok((format!("{target}{separator}{query}"), 0))
@@ -96,6 +94,25 @@ impl AzureCredentials {
                 let IdentifiedCredential { credential, number } = found.obtain().await?;
                 headers.insert(AUTHORIZATION, credential.authorization.clone());
                 Ok((target, number))
+            }
+        }
+    }
+
+    /// Checks that the key or SAS token belongs to an account, as far as that is known.
+    ///
+    /// # Errors
+    /// `Unauthenticated` if it belongs to another account.
+    pub(crate) fn check_account(&self, account: &str) -> Result<(), Error> {
+        let AzureIdentity::Static(secret) = &self.0 else { return Ok(()) };
+        let (name, own) = match secret {
+            StaticSecret::Key { account, .. } => ("account key", account),
+            StaticSecret::Sas { account, .. } => ("SAS token", account),
+        };
+        match own.as_deref().filter(|own| *own != account) {
+            None => Ok(()),
+            Some(own) => {
+                let message = format!("the {name} belongs to {own}, but the URL names the account {account}");
+                Err(Error::new(ErrorKind::Unauthenticated, Operation::Open, message))
             }
         }
     }
@@ -132,14 +149,14 @@ impl AzureCredentials {
         match &self.0 {
             AzureIdentity::Anonymous => SasSigner::Anonymous,
             AzureIdentity::Static(StaticSecret::Key { key, .. }) => SasSigner::Key(key),
-            AzureIdentity::Static(StaticSecret::Sas { query }) => SasSigner::Sas(query),
+            AzureIdentity::Static(StaticSecret::Sas { query, .. }) => SasSigner::Sas(query),
             AzureIdentity::Entra(_) => SasSigner::Token,
         }
     }
 
     /// Returns true if requests carry a SAS token of the account, and not of one container or blob.
     pub(crate) fn has_account_sas(&self) -> bool {
-        let AzureIdentity::Static(StaticSecret::Sas { query }) = &self.0 else { return false };
+        let AzureIdentity::Static(StaticSecret::Sas { query, .. }) = &self.0 else { return false };
         query.split('&').any(|pair| pair.starts_with("srt="))
     }
 
@@ -162,7 +179,7 @@ impl AzureCredentials {
 
     /// Returns a server's message, unless it repeats the SAS token's signature.
     pub(crate) fn cleared(&self, message: String) -> String {
-        let AzureIdentity::Static(StaticSecret::Sas { query }) = &self.0 else { return message };
+        let AzureIdentity::Static(StaticSecret::Sas { query, .. }) = &self.0 else { return message };
         let signature = query.split('&').find_map(|pair| pair.strip_prefix("sig=")).unwrap_or_default();
         let plain = |text: &str| {
             let text = percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
@@ -211,11 +228,20 @@ mod tests {
     #[test]
     fn a_message_that_repeats_the_sas_is_left_out() {
         let query = "sv=2021&sig=hunter2hunter2%2Bx".to_owned();
-        let credentials = AzureCredentials(AzureIdentity::Static(StaticSecret::Sas { query }));
+        let credentials = AzureCredentials(AzureIdentity::Static(StaticSecret::Sas { account: None, query }));
         let cleared = |text: &str| credentials.cleared(text.to_owned());
         assert_eq!(cleared("sig=hunter2hunter2+x is wrong"), LEFT_OUT);
         assert_eq!(cleared("sig=hunter2hunter2%2Bx is wrong"), LEFT_OUT);
         assert_eq!(cleared("the token has expired"), "the token has expired");
+    }
+
+    #[test]
+    fn a_sas_is_sent_only_to_its_own_account() {
+        let secret = StaticSecret::Sas { account: Some("mine".to_owned()), query: "sig=a".to_owned() };
+        let credentials = AzureCredentials(AzureIdentity::Static(secret));
+        assert!(credentials.check_account("mine").is_ok());
+        let error = credentials.check_account("theirs").expect_err("another account");
+        assert!(error.is_unauthenticated() && error.message().contains("theirs"), "{error}");
     }
 
     #[test]

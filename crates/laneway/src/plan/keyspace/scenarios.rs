@@ -473,6 +473,28 @@ fn a_store_that_ignores_cuts_is_listed_page_by_page() {
 }
 
 #[test]
+fn a_page_by_key_whose_keys_were_all_dropped_is_requested_by_token() {
+    let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Keys, true, true);
+    let keys: Vec<String> = (0..250).map(|n| format!("{n:05}")).collect();
+    let (mut entries, mut by_token) = (Vec::new(), 0);
+    while let Some(ask) = keyspace.ask() {
+        // The store ignores the key at which a page should start, and its client drops the keys before that key.
+        let from: usize = ask.token.as_deref().map_or(0, |token| token.parse().unwrap());
+        by_token += usize::from(ask.token.is_some());
+        let page = keys[from..keys.len().min(from + PAGE)].iter();
+        let start = ask.start_after.as_deref().unwrap_or_default();
+        let page: Vec<&str> = page.map(String::as_str).filter(|key| *key > start).collect();
+        let taken = keyspace.came(ask.stretch, EntryKind::Objects, page.iter().copied()).unwrap();
+        entries.extend(page[..taken].iter().map(|key| (*key).to_owned()));
+        let next = (from + PAGE < keys.len()).then(|| (from + PAGE).to_string());
+        keyspace.ended(ask.stretch, next, Duration::from_millis(10)).unwrap();
+        keyspace.taken(ask.stretch);
+    }
+    assert!(keyspace.is_over() && entries == keys, "{}", entries.len());
+    assert_eq!(by_token, 2);
+}
+
+#[test]
 fn keys_skipped_behind_an_ignored_cut_are_an_error() {
     let mut keyspace = Keyspace::new(ListingBounds::default(), KeyOrder::Arrival, true, true);
     let keys: Vec<String> = (0..200).chain(900_000..900_250).map(|n| format!("{n:06}")).collect();

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
 
 use super::super::failure::CredentialFailure;
+use super::hosts::{account_at, certain_account_at};
 use crate::Settings;
 use crate::timestamp::rfc3339;
 
@@ -44,7 +45,7 @@ pub(super) enum StaticSecret {
     /// An account's key.
     Key { account: Option<String>, key: Vec<u8> },
     /// A shared access signature: the parameters of a query.
-    Sas { query: String },
+    Sas { account: Option<String>, query: String },
 }
 
 impl fmt::Debug for StaticSecret {
@@ -71,23 +72,61 @@ pub(super) fn configured(
         Some(text) => ConnectionString::parse(&text).map_err(unusable)?,
         None => ConnectionString::default(),
     };
-    let name = settings.azure_account.clone().or(string.account.clone());
-    let name = name.or_else(|| environment.first(&ACCOUNTS));
+    // The account of a connection string that names none is that of its endpoint.
+    let string_account = string.account.clone().or_else(|| account_at(string.endpoint.as_deref()?));
+    let own = settings.azure_account.clone().map(|name| (name, "--azure-account"));
+    let name = own.or_else(|| Some((string_account.clone()?, CONNECTION)));
+    let name = name.or_else(|| ACCOUNTS.iter().find_map(|name| Some((environment.get(name)?, *name))));
     let own = settings.azure_endpoint.clone().map(|url| (url, "--azure-endpoint"));
     let endpoint = own.or_else(|| Some((string.endpoint.clone()?, CONNECTION)));
     let endpoint =
         endpoint.or_else(|| ENDPOINTS.iter().find_map(|name| Some((environment.get(name)?, *name))));
+    check_account(string_account.as_deref(), name.as_ref(), endpoint.as_ref())?;
     let secret = match (&string.key, &string.sas) {
         (Some(key), _) => {
             Some(StaticSecret::Key { account: string.account.clone(), key: decoded(key).map_err(unusable)? })
         }
-        (None, Some(sas)) => Some(StaticSecret::Sas { query: checked_sas(sas, now).map_err(unusable)? }),
-        (None, None) => of_variables(settings, now)?,
+        (None, Some(sas)) => {
+            let query = checked_sas(sas, now).map_err(unusable)?;
+            Some(StaticSecret::Sas { account: string_account, query })
+        }
+        (None, None) => {
+            let account = name.as_ref().map(|(name, _)| name.clone());
+            let account = account.or_else(|| account_at(&endpoint.as_ref()?.0));
+            of_variables(settings, account, now)?
+        }
     };
-    Ok((AzureAccount { name, endpoint }, secret))
+    Ok((AzureAccount { name: name.map(|(name, _)| name), endpoint }, secret))
 }
 
-fn of_variables(settings: &Settings, now: SystemTime) -> Result<Option<StaticSecret>, CredentialFailure> {
+/// Checks that the settings name one account.
+///
+/// # Errors
+/// Names the setting that disagrees with the account's name.
+fn check_account(
+    of_string: Option<&str>,
+    name: Option<&(String, &'static str)>,
+    endpoint: Option<&(String, &'static str)>,
+) -> Result<(), CredentialFailure> {
+    let Some((name, named_by)) = name else { return Ok(()) };
+    let of_endpoint = endpoint.and_then(|(url, by)| Some((certain_account_at(url)?, *by)));
+    let of_string = of_string.map(|account| (account.to_owned(), CONNECTION));
+    match [of_string, of_endpoint].into_iter().flatten().find(|(account, _)| account != name) {
+        None => Ok(()),
+        Some((account, by)) => {
+            let cause = format!("it names the account {account}, but {named_by} names {name}");
+            Err(CredentialFailure::unusable(by, cause))
+        }
+    }
+}
+
+/// Returns the key or SAS token of the variables. It belongs to the account that a variable names, or otherwise to
+/// `account`.
+fn of_variables(
+    settings: &Settings,
+    account: Option<String>,
+    now: SystemTime,
+) -> Result<Option<StaticSecret>, CredentialFailure> {
     let environment = &settings.environment;
     let set = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, environment.get(name)?)));
     if let Some((name, key)) = set(&KEYS) {
@@ -96,7 +135,7 @@ fn of_variables(settings: &Settings, now: SystemTime) -> Result<Option<StaticSec
     }
     let Some((name, sas)) = set(&SAS_TOKENS) else { return Ok(None) };
     let query = checked_sas(&sas, now).map_err(|cause| CredentialFailure::unusable(name, cause))?;
-    Ok(Some(StaticSecret::Sas { query }))
+    Ok(Some(StaticSecret::Sas { account: environment.first(&ACCOUNTS).or(account), query }))
 }
 
 fn decoded(key: &str) -> Result<Vec<u8>, String> {
@@ -221,7 +260,33 @@ mod tests {
             [(CONNECTION, text), ("AZURE_STORAGE_ACCOUNT", "other"), ("AZURE_STORAGE_KEY", "YQ==")];
         let (account, secret) = of(variables).expect("usable");
         assert_eq!(endpoint(&account), Some("http://127.0.0.1:1/acc"));
-        assert_eq!(secret, Some(StaticSecret::Sas { query: "sv=2020&sig=abc%3D".to_owned() }));
+        assert_eq!(
+            account.name.as_deref(),
+            Some("acc"),
+            "the variable names the account of other credentials"
+        );
+        let query = "sv=2020&sig=abc%3D".to_owned();
+        assert_eq!(secret, Some(StaticSecret::Sas { account: Some("acc".to_owned()), query }));
+    }
+
+    #[test]
+    fn settings_that_name_two_accounts_are_refused() {
+        let with = |account: Option<&str>, variable: (&str, &str)| {
+            let mut settings = Settings::from_environment(Environment::of([variable]));
+            settings.azure_account = account.map(str::to_owned);
+            let found = configured(&settings, SystemTime::UNIX_EPOCH);
+            found.map(|_| ()).map_err(|failure| failure.into_error().to_string())
+        };
+        let string = (CONNECTION, "AccountName=mine;SharedAccessSignature=sig=abc");
+        let endpoint = ("AZURE_STORAGE_BLOB_ENDPOINT", "https://mine.blob.core.windows.net");
+        for variable in [string, endpoint] {
+            assert_eq!(with(Some("mine"), variable), Ok(()));
+            let why = with(Some("theirs"), variable).expect_err("two accounts");
+            let says = [variable.0, "mine", "theirs", "--azure-account"];
+            assert!(says.into_iter().all(|word| why.contains(word)), "{why}");
+        }
+        let own_domain = ("AZURE_STORAGE_BLOB_ENDPOINT", "https://files.example.com");
+        assert_eq!(with(Some("mine"), own_domain), Ok(()));
     }
 
     #[test]
@@ -246,7 +311,7 @@ mod tests {
 
     #[test]
     fn secrets_stay_out_of_debug_output() {
-        let secret = StaticSecret::Sas { query: "sig=hunter2".to_owned() };
+        let secret = StaticSecret::Sas { account: None, query: "sig=hunter2".to_owned() };
         assert_eq!(format!("{secret:?}"), "Sas");
     }
 }

@@ -244,6 +244,7 @@ _WORDS = {
     "--allow-empty": "allow_empty=True",
     "--allow-unverified": "allow_unverified=True",
     "--anonymous": "skip_signature=True",
+    "--azure-account": "AZURE_STORAGE_ACCOUNT",
     "--azure-endpoint": "AZURE_STORAGE_SERVICE_ENDPOINT",
     "--ca-cert FILE": "root_certificate",
     "--delete": "delete=True",

@@ -49,6 +49,7 @@ final class OptionNames {
       Map.entry("--allow-unverified", "JobOptions.allowUnverified"),
       Map.entry("--anonymous", "Laneway.Builder.anonymous"),
       Map.entry("--ca-cert FILE", "Laneway.Builder.caFile"),
+      Map.entry("--azure-account", "Laneway.Builder.azureAccount"),
       Map.entry("--azure-endpoint", "Laneway.Builder.azureEndpoint"),
       Map.entry("--delete", "JobOptions.delete"),
       Map.entry("--existing", "JobOptions.existing"),

@@ -2,9 +2,31 @@
 
 /// Implements [`Dialect`](crate::Dialect) for a type with [`HttpDialect`](crate::exchange::HttpDialect). The macro adds
 /// the verbs that all dialects share, and the invocation contains the others in braces. It is a macro because Rust
-/// permits only one `impl` of a trait for a type.
+/// permits only one `impl` of a trait for a type. With `own parts`, the invocation also contains the verbs for parts. The
+/// macro's verbs for parts are those of XML multipart uploads, which GCS and S3 have.
 macro_rules! http_verbs {
     ($dialect:ty, $capabilities:expr, { $($own:tt)* }) => {
+        http_verbs!($dialect, $capabilities, own parts, {
+            async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
+                crate::multipart::MultipartDialect::part(self, upload, number, body, crc32c).await
+            }
+
+            async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
+                crate::multipart::MultipartDialect::list_parts(self, upload).await
+            }
+
+            async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
+                crate::multipart::uploads::list(self, bucket, prefix).await
+            }
+
+            async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
+                crate::multipart::MultipartDialect::abort(self, upload).await
+            }
+
+            $($own)*
+        });
+    };
+    ($dialect:ty, $capabilities:expr, own parts, { $($own:tt)* }) => {
         const _: () = {
             use std::time::SystemTime;
 
@@ -13,7 +35,6 @@ macro_rules! http_verbs {
 
             use crate::delete_many::{BatchDeleteDialect, DeleteDialect};
             use crate::exchange::HttpDialect;
-            use crate::multipart::{MultipartDialect, uploads};
             use crate::settings::fingerprint;
             use crate::{
                 Capabilities, Checksums, Condition, Deletion, Dialect, Error, Get, Got, List, MetaChange, Multipart,
@@ -108,18 +129,6 @@ macro_rules! http_verbs {
                     self.begin_upload(id, options).await
                 }
 
-                async fn part(&self, upload: &Multipart, number: u32, body: Body, crc32c: u32) -> Result<Part, Error> {
-                    MultipartDialect::part(self, upload, number, body, crc32c).await
-                }
-
-                async fn list_parts(&self, upload: &Multipart) -> Result<Vec<StoredPart>, Error> {
-                    MultipartDialect::list_parts(self, upload).await
-                }
-
-                async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
-                    uploads::list(self, bucket, prefix).await
-                }
-
                 async fn complete(
                     &self,
                     upload: &Multipart,
@@ -128,10 +137,6 @@ macro_rules! http_verbs {
                     condition: &Condition,
                 ) -> Result<ObjectMeta, Error> {
                     self.complete_upload(upload, parts, whole, condition).await
-                }
-
-                async fn abort(&self, upload: &Multipart) -> Result<(), Error> {
-                    MultipartDialect::abort(self, upload).await
                 }
 
                 async fn buckets(&self) -> Result<Vec<String>, Error> {

@@ -51,7 +51,7 @@ fn about(method: Method, bucket: &str) -> Outgoing {
 }
 
 impl Azure {
-    pub(super) async fn list_containers(&self) -> Result<Vec<String>, Error> {
+    pub(super) async fn list_buckets(&self) -> Result<Vec<String>, Error> {
         let exchange = Exchange::bucket(self, Operation::List, "");
         let (mut names, mut marker, mut tokens) = (Vec::new(), None, Tokens::default());
         loop {
@@ -69,7 +69,7 @@ impl Azure {
         }
     }
 
-    pub(super) async fn make_container(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
+    pub(super) async fn make_bucket(&self, bucket: &str, new: &NewBucket) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::CreateBucket, bucket);
         if new.location.is_some() || new.storage_class.is_some() {
             let message = "a container has no location or storage class of its own: the storage account has";
@@ -80,7 +80,7 @@ impl Azure {
 
     /// Deletes a container without blobs, versions and snapshots. The service would delete them too, so Laneway looks for
     /// some first. A blob that another program writes in between is lost.
-    pub(super) async fn remove_container(&self, bucket: &str) -> Result<(), Error> {
+    pub(super) async fn remove_bucket(&self, bucket: &str) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::DeleteBucket, bucket);
         let (mut marker, mut tokens) = (None, Tokens::default());
         loop {

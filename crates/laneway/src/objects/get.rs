@@ -9,14 +9,16 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::Stream;
 use laneway_store::{ObjectMeta, Unless, Version};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::call::{callable, job, within};
 use super::setters::conditional_read;
 use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::event::Verified;
-use crate::transfer::download::in_order::{self, FetchDescription, FetchRequest, ReservedChunk};
+use crate::transfer::download::in_order::{
+    self, FetchDescription, FetchRequest, ProgramReader, ReservedChunk,
+};
 use crate::{Bucket, ByteRange, Error};
 
 /// A call that reads an object or a range of it, made by [`Bucket::get`].
@@ -34,8 +36,10 @@ pub struct Get {
 impl Bucket {
     /// Reads an object. The call returns a [`Download`] as soon as the object's metadata has arrived. The
     /// download then returns the bytes in order, as they arrive or all together. A small object takes one
-    /// request. Laneway fetches a large object in slices, before the caller asks for them. It uses several
-    /// connections if the download is then faster. All bytes are of the same version.
+    /// request. If the caller reads a large object in pieces, Laneway fetches slices of 8 MiB, before the caller
+    /// asks for them. If the caller wants [all bytes](Download::bytes) at once, one request brings them into one
+    /// block of memory. Laneway uses several connections if the download is then faster. All bytes are of the
+    /// same version.
     ///
     /// ```
     /// # let server = laneway_server::Server::start(laneway_server::Config::default()).expect("a server");
@@ -70,8 +74,7 @@ callable!(Get, Download);
 conditional_read!(Get);
 
 impl Get {
-    /// Reads only a range of the object, such as `0..100` or `100..`. Each 8 MiB take one request. If the
-    /// range reaches beyond the object's end, the download ends with the object. If the range is empty, or
+    /// Reads only a range of the object, such as `0..100` or `100..`. If the range reaches beyond the object's end, the download ends with the object. If the range is empty, or
     /// begins at or after the object's end, the call fails with an error of kind
     /// [`InvalidRange`](crate::ErrorKind::InvalidRange). In an empty object, `0..` returns no bytes.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Self {
@@ -96,9 +99,11 @@ impl Get {
         let (chunks, taken) = in_order::chunks();
         let (describe, described) = oneshot::channel();
         let (end, ended) = oneshot::channel();
+        let (want_all, wants_all) = watch::channel(false);
         let task = bucket.client().worker()?.task(async move {
             let _owner = owner;
-            let wish = FetchRequest { range, version, unless, described: Some(describe) };
+            let program = Some(ProgramReader { described: describe, wants_all });
+            let wish = FetchRequest { range, version, unless, program };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
             // Ignore an error: the caller may have dropped the download.
             drop(end.send(fetched.map(|fetched| fetched.moved.verified)));
@@ -108,7 +113,7 @@ impl Get {
             return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
         };
         bucket.relative(&mut meta);
-        let state = ReadState::Coming(OfProcess::new(AnswerStream { taken, ended, _task: task }));
+        let state = ReadState::Coming(OfProcess::new(AnswerStream { taken, ended, want_all, _task: task }));
         Ok(Download { meta, range, state, rest: Bytes::new(), verified: None, url: bucket.url_of(&key) })
     }
 }
@@ -178,6 +183,7 @@ enum ReadState {
 struct AnswerStream {
     taken: mpsc::Receiver<ReservedChunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
+    want_all: watch::Sender<bool>,
     /// Dropping it ends the download.
     _task: Task,
 }
@@ -215,6 +221,7 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
+        self.want_all();
         let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk().await? {
             whole.add(chunk);
@@ -251,11 +258,21 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub fn bytes_blocking(mut self) -> Result<Bytes, Error> {
+        self.want_all();
         let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk_blocking()? {
             whole.add(chunk);
         }
         Ok(whole.bytes())
+    }
+
+    /// Lets Laneway fetch all bytes at once, into one block of memory.
+    fn want_all(&mut self) {
+        if let ReadState::Coming(coming) = &mut self.state
+            && let Some(coming) = coming.get_mut()
+        {
+            coming.want_all.send_replace(true);
+        }
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {

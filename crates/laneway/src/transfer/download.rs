@@ -1,5 +1,6 @@
 //! Downloads, from a store to this machine.
 
+mod buffered;
 mod composite;
 pub(crate) mod in_order;
 mod object;

@@ -13,9 +13,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesOrdered;
 use laneway_lanes::attempts::note_another;
 use laneway_lanes::{MemoryBudget, Reservation};
-use laneway_store::{Get, GetRange, ObjectId, ObjectMeta, Route, Store, Unless, Version};
-use tokio::sync::{mpsc, oneshot};
+use laneway_store::{
+    Composite, Get, GetRange, ObjectId, ObjectMeta, PartsAlgorithm, Route, Store, Unless, Version,
+};
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::buffered::{BufferStreams, Buffered, BufferedRange};
 use super::{DownloadOutcome, remove_moved};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::range_writer::{ObjectPin, Output, RangeWriter};
@@ -70,8 +73,16 @@ pub(crate) struct FetchRequest {
     /// The version that the reader already has, or a time. If the object hasn't changed since, Laneway
     /// fetches nothing.
     pub(crate) unless: Option<Unless>,
+    pub(crate) program: Option<ProgramReader>,
+}
+
+/// A program that reads the bytes at its own speed.
+#[derive(Debug)]
+pub(crate) struct ProgramReader {
     /// Receives the object's description before the first byte.
-    pub(crate) described: Option<oneshot::Sender<FetchDescription>>,
+    pub(crate) described: oneshot::Sender<FetchDescription>,
+    /// Becomes true when the program wants all bytes at once, in its own memory.
+    pub(crate) wants_all: watch::Receiver<bool>,
 }
 
 /// Describes the bytes that the fetch will bring.
@@ -142,9 +153,11 @@ pub(crate) async fn fetch(
     wish: FetchRequest,
     out: Chunks,
 ) -> Result<DownloadOutcome, Error> {
-    let FetchRequest { range, version, unless, described } = wish;
-    let is_for_program = described.is_some();
-    let mut ordered = InOrderDownload { job, store, id, version, unless, described, is_for_program, out };
+    let FetchRequest { range, version, unless, program } = wish;
+    let is_for_program = program.is_some();
+    let (described, wants_all) = program.map(|reader| (reader.described, reader.wants_all)).unzip();
+    let mut ordered =
+        InOrderDownload { job, store, id, version, unless, described, wants_all, is_for_program, out };
     ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
 }
 
@@ -183,6 +196,7 @@ struct InOrderDownload<'a> {
     version: Option<Version>,
     unless: Option<Unless>,
     described: Option<oneshot::Sender<FetchDescription>>,
+    wants_all: Option<watch::Receiver<bool>>,
     /// True if the bytes go to a program that uses the library, and that reads them at its own speed.
     is_for_program: bool,
     out: Chunks,
@@ -213,6 +227,7 @@ impl InOrderDownload<'_> {
                 held.extend(more);
                 (meta, bytes)
             }
+            FirstAnswer::All(meta, bytes, run) => return self.buffered(&meta, bytes, run).await,
             FirstAnswer::Lacks(room) => {
                 drop(held);
                 return Box::pin(self.open(wish, room, may_try_again)).await;
@@ -223,7 +238,7 @@ impl InOrderDownload<'_> {
             let message = format!("the range {wish} lies outside the object's {} bytes", meta.size);
             return Err(Error::invalid_range(url(self.store.provider(), self.id), message));
         };
-        self.describe(&meta, range.clone());
+        describe(&mut self.described, &meta, range.clone());
         let have = range.start + bytes.len() as u64;
         let (is_whole, is_all) = (range == (0..meta.size), have == range.end);
         let wanted = match is_whole {
@@ -254,7 +269,7 @@ impl InOrderDownload<'_> {
                 let message = "the store reports no version of the object, so the rest could be bytes of another version";
                 return Err(Error::integrity(url(self.store.provider(), self.id), message));
             }
-            false => self.slices(have..range.end, &ObjectPin::of(&meta), wanted).await?,
+            false => self.rest(have..range.end, &ObjectPin::of(&meta), wanted).await?,
         };
         self.verified(&meta, begun.then(rest))
     }
@@ -275,7 +290,24 @@ impl InOrderDownload<'_> {
         Ok(fetched)
     }
 
-    /// Fetches the first bytes into memory, at most a slice.
+    /// Compares the bytes of an object, which are all in memory, with the store's checksum, and hands them on.
+    async fn buffered(
+        &self,
+        meta: &ObjectMeta,
+        bytes: Bytes,
+        run: RangeChecksums,
+    ) -> Result<DownloadOutcome, Error> {
+        let fetched = self.verified(meta, run)?;
+        // The MD5s of an object's parts take longer than the download over a fast network, and the caller waits.
+        let is_quick = |stored: Composite| stored.digest.algorithm() != PartsAlgorithm::Md5;
+        if run.len == meta.size && meta.checksums.parts.is_some_and(is_quick) {
+            return self.compared_by_parts(fetched, meta, bytes, Vec::new()).await;
+        }
+        self.send(bytes, Vec::new()).await?;
+        Ok(fetched)
+    }
+
+    /// Fetches the first bytes into memory: at most a slice, or all if the program wants all bytes at once.
     async fn begin(
         &mut self,
         get: Get<'_>,
@@ -292,12 +324,47 @@ impl InOrderDownload<'_> {
             },
             meta: None,
             lacks: None,
+            described: self.described.take(),
+            is_replaced: false,
+            all: None,
             end: 0,
             bytes: Vec::new(),
             progress: Arc::clone(progress),
         };
         let head = RangeWriter::of_any(head, Arc::clone(progress));
-        let got = head.fetch(self.store, get).await?;
+        let is_limited = matches!(get.range, Some(GetRange::Bounded(_)));
+        let (store, id) = (self.store, self.id);
+        let mut fetching = std::pin::pin!(head.fetch(store, get));
+        let mut streams: Option<BufferStreams<'_>> = None;
+        let mut wants_all = self.wants_all.clone().filter(|_| !is_limited);
+        let got = loop {
+            tokio::select! {
+                biased;
+                got = &mut fetching => break got?,
+                () = is_true(&mut wants_all) => {
+                    wants_all = None;
+                    if let Some((range, pinned)) = head.cut(|at, head| head.take_all(at)) {
+                        let mut others = BufferStreams::new(store, id, range, pinned, Arc::clone(progress)).await;
+                        others.share(&head);
+                        streams = Some(others);
+                    }
+                }
+                running = next(&mut streams) => running?,
+            }
+        };
+        let (described, is_replaced) = head.cut(|_, head| (head.described.take(), head.is_replaced));
+        self.described = described;
+        if is_replaced {
+            let message = "the object changed while it was read";
+            return Err(Error::integrity(url(store.provider(), id), message));
+        }
+        if let Some(mut streams) = streams {
+            streams.take_ended(&head);
+            let (bytes, run) = streams.finish().await?;
+            let meta = head.end(|head| head.meta.take());
+            let meta = meta.or_else(|| got.map(|got| Box::new(got.meta)));
+            return meta.map(|meta| FirstAnswer::All(meta, bytes, run)).ok_or_else(|| self.undescribed());
+        }
         let (meta, bytes, more, lacks) = head.end(|head| {
             (head.meta.take(), std::mem::take(&mut head.bytes), head.room.more.take(), head.lacks)
         });
@@ -307,10 +374,48 @@ impl InOrderDownload<'_> {
         // The answer for an empty object can have no body, so that nothing reached the sink.
         match meta.or_else(|| got.map(|got| Box::new(got.meta))) {
             Some(meta) => Ok(FirstAnswer::Brought(meta, bytes.into(), more)),
-            None => {
-                Err(Error::integrity(url(self.store.provider(), self.id), "the answer describes no object"))
-            }
+            None => Err(self.undescribed()),
         }
+    }
+
+    fn undescribed(&self) -> Error {
+        Error::integrity(url(self.store.provider(), self.id), "the answer describes no object")
+    }
+
+    /// Fetches the bytes after the first slice. If the program wants all bytes at once, fetches them into one
+    /// block of memory.
+    async fn rest(
+        &mut self,
+        range: Range<u64>,
+        pinned: &ObjectPin,
+        wanted: ChecksumSet,
+    ) -> Result<RangeChecksums, Error> {
+        let mut wants_all = self.wants_all.clone();
+        let wants_all = match wants_all.is_some() {
+            // A program that wants all bytes says so before it takes the first ones.
+            true => tokio::select! {
+                biased;
+                () = is_true(&mut wants_all) => true,
+                room = self.out.reserve() => room.map(|_| false).map_err(|_| self.gone())?,
+            },
+            false => false,
+        };
+        match BufferedRange::new(range.clone(), wanted).filter(|_| wants_all) {
+            Some(buffer) => {
+                let progress = Arc::clone(&self.job.progress);
+                let mut streams =
+                    BufferStreams::new(self.store, self.id, range, pinned.clone(), progress).await;
+                streams.begin(buffer, None);
+                let (bytes, run) = streams.finish().await?;
+                self.send(bytes, Vec::new()).await?;
+                Ok(run)
+            }
+            None => self.slices(range, pinned, wanted).await,
+        }
+    }
+
+    fn gone(&self) -> Error {
+        Error::cancelled(url(self.store.provider(), self.id))
     }
 
     /// Fetches slices in advance, and sends their bytes to the receiver in order.
@@ -366,23 +471,15 @@ impl InOrderDownload<'_> {
                         room.send(ReservedChunk { bytes, _held: held });
                         taken += 1;
                     }
-                    _ => return Err(Error::cancelled(url(self.store.provider(), self.id))),
+                    _ => return Err(self.gone()),
                 },
             }
         }
     }
 
-    fn describe(&mut self, meta: &ObjectMeta, range: Range<u64>) {
-        if let Some(described) = self.described.take() {
-            // The receiver may be gone, so ignore the error.
-            drop(described.send(FetchDescription { meta: meta.clone(), range }));
-        }
-    }
-
     async fn send(&self, bytes: Bytes, held: BudgetShare) -> Result<(), Error> {
         let held = if self.is_for_program { Vec::new() } else { held };
-        let gone = |_| Error::cancelled(url(self.store.provider(), self.id));
-        self.out.send(ReservedChunk { bytes, _held: held }).await.map_err(gone)
+        self.out.send(ReservedChunk { bytes, _held: held }).await.map_err(|_| self.gone())
     }
 
     fn verified(&self, meta: &ObjectMeta, run: RangeChecksums) -> Result<DownloadOutcome, Error> {
@@ -397,11 +494,36 @@ impl InOrderDownload<'_> {
     }
 }
 
+/// Describes the object to a program that waits for it.
+fn describe(described: &mut Option<oneshot::Sender<FetchDescription>>, meta: &ObjectMeta, range: Range<u64>) {
+    if let Some(described) = described.take() {
+        // The receiver may be gone, so ignore the error.
+        drop(described.send(FetchDescription { meta: meta.clone(), range }));
+    }
+}
+
+/// Resolves when the program wants all bytes at once.
+async fn is_true(wants_all: &mut Option<watch::Receiver<bool>>) {
+    let Some(wants_all) = wants_all else { return std::future::pending().await };
+    if wants_all.wait_for(|wants_all| *wants_all).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+async fn next(streams: &mut Option<BufferStreams<'_>>) -> Result<(), Error> {
+    match streams {
+        Some(streams) => streams.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// The result of a first request.
 enum FirstAnswer {
     /// The answer brought at most a slice. If this took more memory than was reserved before, the additional
     /// reservation.
     Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
+    /// The program wanted all bytes at once, and here they are.
+    All(Box<ObjectMeta>, Bytes, RangeChecksums),
     /// The answer was dropped before its first byte, because it needs this many bytes of memory, which
     /// weren't free.
     Lacks(u64),
@@ -415,6 +537,12 @@ struct ObjectBeginning {
     /// If the answer needs more memory than was free, the number of bytes that it needs.
     lacks: Option<u64>,
     meta: Option<Box<ObjectMeta>>,
+    /// Receives the description of an object that has more bytes than a slice, as soon as an answer begins.
+    described: Option<oneshot::Sender<FetchDescription>>,
+    /// True if the object was replaced after the program got its description.
+    is_replaced: bool,
+    /// The memory for all bytes, if the program wants them at once.
+    all: Option<BufferedRange>,
     /// The offset after the last byte to collect. It lies at most a slice after the first collected byte.
     end: u64,
     bytes: Vec<u8>,
@@ -442,8 +570,44 @@ impl FirstReservation {
     }
 }
 
+impl ObjectBeginning {
+    /// Lets the answer bring all bytes of an object that is larger than a slice. Returns their range and the
+    /// object's version. Returns `None` if the slice is complete, or if there is too little memory.
+    fn take_all(&mut self, at: u64) -> Option<(Range<u64>, ObjectPin)> {
+        let meta = self.meta.as_ref().filter(|meta| meta.version.is_some())?;
+        let range = wanted(self.wish, meta.size).filter(|range| range.end - range.start > SLICE)?;
+        if at >= self.end || self.lacks.is_some() || self.is_replaced {
+            return None;
+        }
+        let wanted = match range == (0..meta.size) {
+            true => ChecksumSet::to_compare_with(&meta.checksums, false),
+            false => ChecksumSet::default(),
+        };
+        let mut all = BufferedRange::new(range.clone(), wanted)?;
+        all.add(&std::mem::take(&mut self.bytes));
+        self.all = Some(all);
+        Some((range, ObjectPin::of(meta)))
+    }
+}
+
+impl Buffered for ObjectBeginning {
+    fn buffer(&mut self) -> Option<&mut BufferedRange> {
+        self.all.as_mut()
+    }
+}
+
 impl Output for ObjectBeginning {
     fn begin(&mut self, meta: &ObjectMeta) {
+        let pin = ObjectPin::of(meta);
+        let is_described = self.meta.is_some() && self.described.is_none();
+        if is_described && self.meta.as_ref().is_some_and(|known| ObjectPin::of(known) != pin) {
+            self.is_replaced = true;
+            return;
+        }
+        if let Some(all) = &mut self.all {
+            all.clear();
+            return;
+        }
         let range = wanted(self.wish, meta.size).unwrap_or_default();
         let len = range.end - range.start;
         let first = len.min(SLICE);
@@ -458,21 +622,28 @@ impl Output for ObjectBeginning {
         (self.lacks, self.end) = (None, range.start + first);
         self.bytes = Vec::with_capacity(first as usize);
         self.meta = Some(Box::new(meta.clone()));
+        // The rest of a larger object is of this version, or the read fails.
+        if len > SLICE && meta.version.is_some() {
+            describe(&mut self.described, meta, range);
+        }
     }
 
     fn route(&self, at: u64) -> Route {
-        match self.end.saturating_sub(at) {
-            _ if self.lacks.is_some() => Route::Stop,
+        match self.end().saturating_sub(at) {
+            _ if self.lacks.is_some() || self.is_replaced => Route::Stop,
             0..=SMALL_DOWNLOAD_MAX => Route::Stay,
             _ => Route::Freight,
         }
     }
 
     fn end(&self) -> u64 {
-        self.end
+        self.all.as_ref().map_or(self.end, BufferedRange::end)
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
+        if let Some(all) = &mut self.all {
+            return Ok(all.add(bytes));
+        }
         let own = bytes.len().min((self.end - at) as usize);
         self.bytes.extend_from_slice(&bytes[..own]);
         Ok(own as u64)

@@ -205,7 +205,7 @@ impl RestDownload<'_> {
                 let left = large.slices().claim();
                 let more = usize::from(lane.is_some()) + spare.lanes();
                 let is_open = lane.as_ref().is_some_and(SpareClaim::is_open);
-                let range = left.or_else(|| split.end_of(&large, &under_way, more, is_open));
+                let range = left.or_else(|| end_of_running(&mut split, &large, &under_way, (more, is_open)));
                 let Some(range) = range else { break };
                 let (start, writer) = (range.start, writer(range, self.pinned(&large.meta)?));
                 let stream = RangeStream { writer: Arc::clone(&writer), start, began: Instant::now() };
@@ -300,7 +300,7 @@ impl RangeStream {
 }
 
 /// Takes over the ends of running streams' ranges for further streams.
-struct StreamSplit {
+pub(super) struct StreamSplit {
     round_trip: Duration,
     /// The number of bytes in all ranges that were taken over so far.
     taken_over: u64,
@@ -309,43 +309,58 @@ struct StreamSplit {
 }
 
 impl StreamSplit {
-    fn new(round_trip: Duration) -> Self {
+    pub(super) fn new(round_trip: Duration) -> Self {
         Self { round_trip, taken_over: 0, opened: Instant::now() }
     }
 
-    /// Takes the end of a range for one of `more` further streams, by [`SplitChoice`]. If a range can't be split,
-    /// tries the next one.
-    fn end_of(
+    /// Takes the end of a stream's range for one of `more` further streams, by [`SplitChoice`]. `fetched` is the
+    /// number of bytes that the whole download has fetched. `split` takes over at most so many bytes from the
+    /// stream of this index. If a range can't be split, tries the next one.
+    pub(super) fn end_of<T>(
         &mut self,
-        large: &LargeDownload,
-        under_way: &BTreeMap<u64, RangeStream>,
-        more: usize,
-        is_open: bool,
-    ) -> Option<Range<u64>> {
-        let now = Instant::now();
-        let mut slices = large.slices();
-        let (mut progress, mut splits): (Vec<_>, Vec<_>) =
-            under_way.values().map(|stream| (stream.progress(now), Some(&stream.writer))).unzip();
-        let before = slices.before_opener();
-        if before > 0 {
-            let fetched = slices.opener_end().unwrap_or_default() - before;
-            let age = now.saturating_duration_since(self.opened);
-            progress.push(StreamProgress { left: before, fetched, age });
-            splits.push(None);
-        }
-        let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
-        let left: u64 = progress.iter().map(|stream| stream.left).sum();
+        streams: &[StreamProgress],
+        fetched: u64,
+        (more, is_open): (usize, bool),
+        mut split: impl FnMut(usize, u64) -> Option<(Range<u64>, T)>,
+    ) -> Option<(Range<u64>, T)> {
         let Self { round_trip, taken_over, opened } = *self;
         let choice = SplitChoice { round_trip, taken_over, more, is_open };
-        let fetched = large.meta.size.saturating_sub(left + done);
-        let candidates = choice.candidates(&progress, fetched, now.saturating_duration_since(opened));
-        let end = candidates.into_iter().find_map(|(stream, most)| match splits[stream] {
+        let candidates = choice.candidates(streams, fetched, opened.elapsed());
+        let (range, end) = candidates.into_iter().find_map(|(stream, most)| split(stream, most))?;
+        self.taken_over += range.end - range.start;
+        Some((range, end))
+    }
+}
+
+/// Takes the end of a running stream's range, or of the opener's, for a further stream.
+fn end_of_running(
+    by: &mut StreamSplit,
+    large: &LargeDownload,
+    under_way: &BTreeMap<u64, RangeStream>,
+    lanes: (usize, bool),
+) -> Option<Range<u64>> {
+    let now = Instant::now();
+    let mut slices = large.slices();
+    let (mut progress, mut splits): (Vec<_>, Vec<_>) =
+        under_way.values().map(|stream| (stream.progress(now), Some(&stream.writer))).unzip();
+    let before = slices.before_opener();
+    if before > 0 {
+        let fetched = slices.opener_end().unwrap_or_default() - before;
+        let age = now.saturating_duration_since(by.opened);
+        progress.push(StreamProgress { left: before, fetched, age });
+        splits.push(None);
+    }
+    let done: u64 = large.done.iter().map(|(_, run)| run.len).sum();
+    let left: u64 = progress.iter().map(|stream| stream.left).sum();
+    let fetched = large.meta.size.saturating_sub(left + done);
+    let end = by.end_of(&progress, fetched, lanes, |stream, most| {
+        let end = match splits[stream] {
             Some(writer) => writer.split(most),
             None => slices.split_opener(most),
-        })?;
-        self.taken_over += end.end - end.start;
-        Some(end)
-    }
+        };
+        end.map(|range| (range, ()))
+    });
+    end.map(|(range, ())| range)
 }
 
 /// Keeps the temporary file if the same request may succeed later, so that a later run can continue with its

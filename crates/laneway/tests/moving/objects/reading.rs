@@ -5,7 +5,8 @@ use std::task::{Context, Waker};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt as _;
-use laneway::{Error, ErrorKind, Listed, Provider, Verified, Version};
+use laneway::{Engine, Error, ErrorKind, Listed, Provider, Verified, Version};
+use laneway_server::Config;
 use laneway_testkit::random_bytes;
 
 use super::{bucket, wait};
@@ -342,14 +343,60 @@ fn a_range_is_one_request_and_one_more_for_each_slice_beyond_the_first() {
             ("large", bucket.get("large").last(17 << 20), end - 17 * MIB..end, 3),
         ] {
             let before = stage.requests("get");
-            let got = call.call().unwrap();
+            let mut got = call.call().unwrap();
             assert_eq!(got.range(), expected.start as u64..expected.end as u64);
             let whole = if key == "small" { &small } else { &large };
             assert_eq!(got.meta().size, whole.len() as u64);
-            assert!(got.bytes_blocking().unwrap() == whole[expected.clone()], "{key} {expected:?}");
+            let mut bytes = Vec::new();
+            while let Some(chunk) = got.chunk_blocking().unwrap() {
+                bytes.extend_from_slice(&chunk);
+            }
+            assert!(bytes == whole[expected.clone()], "{key} {expected:?}");
             assert_eq!(stage.requests("get") - before, requests, "{kind:?} {key} {expected:?}");
         }
         assert_eq!(stage.requests("head"), 0);
+    });
+}
+
+#[test]
+fn all_bytes_at_once_take_two_requests_at_most_on_one_connection() {
+    at_once(&DIALECTS, |kind| {
+        let engine = Engine::builder().connections_max(1);
+        let stage = Stage::set_up_on(engine, kind, Config::default(), |settings| settings);
+        let large = noise(40 * MIB + 5, 2);
+        stage.object("large", &large);
+        let bucket = bucket(&stage, "");
+        for (call, start) in [
+            (bucket.get("large"), 0),
+            (bucket.get("large").range(3..), 3),
+            (bucket.get("large").last(33 << 20), large.len() - 33 * MIB),
+        ] {
+            let before = stage.requests("get");
+            assert!(
+                call.clone().call().unwrap().bytes_blocking().unwrap() == large[start..],
+                "{kind:?} {start}"
+            );
+            // The caller may ask for all bytes only after the first slice has arrived.
+            assert!((1..=2).contains(&(stage.requests("get") - before)), "{kind:?} from {start}");
+            let mut begun = call.call().unwrap();
+            let first = begun.chunk_blocking().unwrap().unwrap();
+            assert!([first, begun.bytes_blocking().unwrap()].concat() == large[start..], "{kind:?} {start}");
+        }
+    });
+}
+
+#[test]
+fn all_bytes_at_once_resume_after_a_break_and_are_of_one_version() {
+    at_once(&DIALECTS, |kind| {
+        let stage = Stage::with_faults(kind, &["get:1 truncate@12MiB", "get:3 truncate@12MiB"]);
+        let (first, second) = (noise(20 * MIB, 1), noise(20 * MIB, 2));
+        stage.object("k", &first);
+        let bucket = bucket(&stage, "");
+        assert!(bucket.get("k").call().unwrap().bytes_blocking().unwrap() == first);
+        let got = bucket.get("k").call().unwrap();
+        stage.object("k", &second);
+        let error = got.bytes_blocking().unwrap_err();
+        assert!(error.is_precondition() || error.is_not_found(), "{kind:?}: {error}");
     });
 }
 

@@ -10,10 +10,9 @@ use serde::Deserialize;
 
 use super::S3;
 use super::address::is_directory;
-use super::checksum_support::{RequestForms, demands_checksum};
-use super::chosen_checksum::PartSha256s;
+use super::checksum_support::{PartSha256s, RequestForms, demands_checksum};
 use super::conditions::{on_write, unquoted};
-use super::head::object_target;
+use super::get::object_target;
 use super::headers::{check_options, checked, checksums, describe, md5, reported};
 use super::write_conditions::ConditionalWrite;
 use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
@@ -21,12 +20,12 @@ use crate::encode::QueryString;
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
 use crate::multipart::{
-    self, BEGINNINGS_MAX, MultipartDialect, damaged, in_order, part_of, part_request, upload_id,
+    BEGINNINGS_MAX, MultipartDialect, damaged, in_order, part_of, part_request, upload_id,
 };
 use crate::reconcile::{compared, landed, unread};
 use crate::{
     ChecksumAlgorithm, Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation,
-    Part, PartChecksums, PutOptions, Version, xml,
+    Part, PartChecksums, PutOptions, Version, multipart, xml,
 };
 
 pub(super) fn begin_request(

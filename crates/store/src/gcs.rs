@@ -277,7 +277,7 @@ pub(crate) mod fuzzing {
     use serde_json::{Value, json};
 
     use super::{delete, failure, list, resource, resumable};
-    use crate::drawn_head::drawn_head;
+    use crate::fuzzing::drawn_head;
     use crate::listing::fuzzing::{page, page_in_any_chunks};
     use crate::{List, ObjectId};
 

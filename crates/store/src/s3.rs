@@ -40,10 +40,9 @@ use self::signing::{Clock, S3Signer};
 use self::write_conditions::WriteConditions;
 use crate::credentials::AwsCredentials;
 use crate::encryption::KeyUse;
-use crate::endpoint::is_private;
+use crate::endpoint::{Partition, is_private};
 use crate::exchange::{HttpDialect, Outgoing};
 use crate::judge::ErrorResponse;
-use crate::partition::Partition;
 use crate::requests::RequestTally;
 use crate::settings::completed;
 use crate::{ChecksumAlgorithm, Encryption, Error, ErrorKind, Operation, Provider, Settings};
@@ -327,7 +326,7 @@ pub(crate) mod fuzzing {
 
     use super::conditions::unquoted;
     use super::{delete, failure, headers, list, versions};
-    use crate::drawn_head::drawn_head;
+    use crate::fuzzing::drawn_head;
     use crate::listing::fuzzing::{page, page_in_any_chunks};
     use crate::{List, ObjectId, ObjectMeta};
 

@@ -8,8 +8,7 @@ use std::net::IpAddr;
 use laneway_lanes::{Origin, Scheme};
 
 use crate::encode::component;
-use crate::endpoint::Endpoint;
-use crate::partition::Partition;
+use crate::endpoint::{Endpoint, Partition};
 use crate::{Error, ErrorKind, Operation, Settings};
 
 /// The rules for the address of a request.

@@ -1,7 +1,6 @@
-//! The type [`Store`] and its verbs. Each group of verbs but those for whole buckets has its own file.
+//! The type [`Store`] and its verbs. Reads and writes have their own files.
 
 mod reads;
-mod uploads;
 mod writes;
 
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::answer::{ApiError, ApiResult, empty, json, json as answer_json};
+use super::answer::{ApiError, ApiResult, empty, json};
 use super::resource::{ObjectResource, rfc3339};
 use super::{JsonCall, acl, conditions, describe, encryption, list, media};
 use crate::objects::versions::{VersionSelector, VersionSuccessor};
@@ -158,7 +158,7 @@ pub(super) fn list_deleted(call: &JsonCall<'_>) -> ApiResult {
     if let Some(next) = page.next {
         listing["nextPageToken"] = next.to_token().into();
     }
-    Ok(answer_json(StatusCode::OK, &listing))
+    Ok(json(StatusCode::OK, &listing))
 }
 
 /// Restores a deleted object as a new generation.
@@ -169,7 +169,7 @@ pub(super) fn restore_deleted(call: &JsonCall<'_>) -> ApiResult {
     let precondition = conditions::in_query(&call.query)?;
     let restored = call.state.objects.restore_deleted(call.bucket, call.key, generation, &precondition);
     let object = restored.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
-    Ok(answer_json(StatusCode::OK, &ObjectResource::new(call, call.bucket, &object)))
+    Ok(json(StatusCode::OK, &ObjectResource::new(call, call.bucket, &object)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::verb::Verb;
@@ -48,17 +48,17 @@ pub struct ServerCounters {
 /// The live counters behind [`ServerCounters`].
 #[derive(Debug, Default)]
 pub(crate) struct LiveCounters {
-    pub(crate) connections: AtomicU64,
+    connections: AtomicU64,
     pub(crate) connections_open: AtomicU64,
-    pub(crate) connections_peak: AtomicU64,
+    connections_peak: AtomicU64,
     pub(crate) tls_handshakes: AtomicU64,
     pub(crate) h2_connections: AtomicU64,
     pub(crate) verbs: [AtomicU64; Verb::COUNT],
-    pub(crate) verbs_now: [AtomicU64; Verb::COUNT],
-    pub(crate) verbs_peak: [AtomicU64; Verb::COUNT],
-    pub(crate) streams_peak: AtomicU64,
-    pub(crate) requests_now: AtomicU64,
-    pub(crate) requests_peak: AtomicU64,
+    verbs_now: [AtomicU64; Verb::COUNT],
+    verbs_peak: [AtomicU64; Verb::COUNT],
+    streams_peak: AtomicU64,
+    requests_now: AtomicU64,
+    requests_peak: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
     pub(crate) faults_fired: AtomicU64,
@@ -124,5 +124,40 @@ impl LiveCounters {
             multipart_open: multipart_open as u64,
             resumable_open: resumable_open as u64,
         }
+    }
+}
+
+/// A running request, which is counted until this value is dropped.
+pub(crate) struct RunningRequest {
+    tally: Arc<LiveCounters>,
+    on_connection: Arc<AtomicU64>,
+    verb: Option<Verb>,
+}
+
+impl RunningRequest {
+    pub(crate) fn begin(tally: &Arc<LiveCounters>, on_connection: &Arc<AtomicU64>) -> RunningRequest {
+        let now = tally.requests_now.fetch_add(1, Relaxed) + 1;
+        tally.requests_peak.fetch_max(now, Relaxed);
+        let streams = on_connection.fetch_add(1, Relaxed) + 1;
+        tally.streams_peak.fetch_max(streams, Relaxed);
+        RunningRequest { tally: tally.clone(), on_connection: on_connection.clone(), verb: None }
+    }
+
+    /// Counts the request under its verb too, when the verb is known.
+    pub(crate) fn asking(mut self, verb: Verb) -> RunningRequest {
+        let now = self.tally.verbs_now[verb as usize].fetch_add(1, Relaxed) + 1;
+        self.tally.verbs_peak[verb as usize].fetch_max(now, Relaxed);
+        self.verb = Some(verb);
+        self
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        self.tally.requests_now.fetch_sub(1, Relaxed);
+        if let Some(verb) = self.verb {
+            self.tally.verbs_now[verb as usize].fetch_sub(1, Relaxed);
+        }
+        self.on_connection.fetch_sub(1, Relaxed);
     }
 }

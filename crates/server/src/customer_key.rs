@@ -5,7 +5,7 @@ use md5::{Digest, Md5};
 use ring::digest::{SHA256, digest};
 
 use crate::checksum::{base64, from_base64};
-use crate::objects::options::ObjectEncryption;
+use crate::objects::object::ObjectEncryption;
 
 /// The mistake in the headers of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,18 +5,12 @@ pub(crate) mod answer;
 mod batch;
 mod bucket_fields;
 mod buckets;
-mod compose;
 mod conditions;
 mod copy;
-mod cors;
 mod encryption;
 mod fields;
 mod folders;
-#[cfg(feature = "fuzzing")]
-pub(crate) mod fuzzing;
-mod hash;
 mod holds;
-mod iam;
 mod list;
 pub(crate) mod managed_folders;
 mod media;
@@ -25,7 +19,6 @@ mod presigned;
 mod related;
 mod resource;
 pub(crate) mod resumable;
-mod soft_delete;
 mod upload;
 pub(crate) mod xml;
 
@@ -208,8 +201,10 @@ async fn respond(call: JsonCall<'_>, resource: JsonResource, verb: Verb) -> ApiR
         (JsonResource::StorageLayout, Method::GET) => buckets::storage_layout(&call),
         (JsonResource::ManagedFolders { name }, _) => managed_folders::answer(call, name).await,
         (JsonResource::Folders(folder), _) => folders::answer(call, folder).await,
-        (JsonResource::Objects, Method::GET) if call.query.is_true("softDeleted") => soft_delete::list(&call),
-        (JsonResource::Restore, Method::POST) => soft_delete::restore(&call),
+        (JsonResource::Objects, Method::GET) if call.query.is_true("softDeleted") => {
+            metadata::list_deleted(&call)
+        }
+        (JsonResource::Restore, Method::POST) => metadata::restore_deleted(&call),
         (JsonResource::Objects, Method::GET) => list::list(&call),
         (JsonResource::Object, Method::GET) if verb == Verb::Get => media::get(&call),
         (JsonResource::Object, Method::GET | Method::HEAD) => metadata::get(&call),
@@ -222,18 +217,65 @@ async fn respond(call: JsonCall<'_>, resource: JsonResource, verb: Verb) -> ApiR
             Verb::Abort => resumable::cancel(&call),
             _ => Err(ApiError::not_allowed()),
         },
-        (JsonResource::Compose, _) => compose::compose(call).await,
+        (JsonResource::Compose, _) => copy::compose(call).await,
         (JsonResource::Copy { bucket, key }, Method::POST) => copy::copy(call, &bucket, &key).await,
         (JsonResource::Move { key }, _) => copy::move_to(&call, &key),
         (JsonResource::Rewrite { bucket, key }, Method::POST) => copy::rewrite(call, &bucket, &key).await,
-        (JsonResource::TestPermissions, Method::GET) => iam::test_permissions(&call),
+        (JsonResource::TestPermissions, Method::GET) => acl::test_permissions(&call),
         (JsonResource::Iam, Method::GET | Method::PUT) if call.state.accept_unenforced => {
-            iam::policy(call).await
+            acl::policy(call).await
         }
         (JsonResource::Iam, _) => Err(ApiError::not_here("iam")),
-        (JsonResource::ServiceAccount, Method::GET) => iam::service_account(),
+        (JsonResource::ServiceAccount, Method::GET) => acl::service_account(),
         (JsonResource::Lacking(name), _) => Err(ApiError::not_here(name)),
         (JsonResource::Unknown | JsonResource::Batch, _) => Err(ApiError::not_found("Not Found")),
         _ => Err(ApiError::not_allowed()),
+    }
+}
+
+/// Entry points for the fuzzers of multipart request bodies: batches and uploads.
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing {
+    use bytes::Bytes;
+
+    use super::batch;
+    use super::related::{RelatedError, RelatedParser, boundary};
+
+    /// Splits the input into its first line, which is the content type, and the body.
+    fn split(input: &[u8]) -> Option<(&str, &[u8])> {
+        let at = input.iter().position(|byte| *byte == b'\n')?;
+        Some((std::str::from_utf8(&input[..at]).ok()?, &input[at + 1..]))
+    }
+
+    /// Parses the calls of a batch.
+    pub fn batch(input: &[u8]) {
+        let Some((content_type, body)) = split(input) else { return };
+        if let Some(boundary) = boundary(content_type) {
+            let _ = batch::parse(&Bytes::copy_from_slice(body), &boundary);
+        }
+    }
+
+    /// Reads metadata and media of an upload. The result must be the same for every length of the chunks in which they
+    /// arrive.
+    pub fn related(input: &[u8]) {
+        let Some((content_type, body)) = split(input) else { return };
+        let whole = read(content_type, body, body.len().max(1)).ok();
+        for step in [1, 2, 50] {
+            assert_eq!(read(content_type, body, step).ok(), whole, "in chunks of {step}");
+        }
+    }
+
+    fn read(content_type: &str, body: &[u8], step: usize) -> Result<(Vec<u8>, Vec<u8>), RelatedError> {
+        let mut related = RelatedParser::new(content_type)?;
+        let mut content = Vec::new();
+        let mut media = |_: &super::related::RelatedHead, bytes: &[u8]| {
+            content.extend_from_slice(bytes);
+            Ok::<_, RelatedError>(())
+        };
+        for chunk in body.chunks(step) {
+            related.push(chunk, &mut media)?;
+        }
+        let head = related.finish(&mut media)?;
+        Ok((head.metadata, content))
     }
 }

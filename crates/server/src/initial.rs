@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::objects::bucket_name::parse_bucket_name;
+use crate::objects::settings::parse_bucket_name;
 use crate::objects::{Objects, StoreError};
 
 /// The buckets and the seeds that a server began with.

@@ -17,7 +17,6 @@
 pub(crate) mod clamps;
 pub(crate) mod flow;
 pub(crate) mod pump;
-pub(crate) mod unsent;
 mod window;
 pub(crate) mod wire;
 

@@ -3,9 +3,7 @@
 //! The index (keys and metadata) is always in memory. The bytes are in memory or in files. An object never changes: a
 //! write puts a new generation in its place, so a reader of the old generation can read it to the end.
 
-pub(crate) mod assembly;
 pub(crate) mod blob;
-pub(crate) mod bucket_name;
 mod changes;
 pub(crate) mod content;
 mod direct_access;
@@ -14,11 +12,7 @@ pub(crate) mod folders;
 pub(crate) mod glob;
 pub(crate) mod listing;
 pub(crate) mod object;
-pub(crate) mod options;
 pub(crate) mod precondition;
-pub(crate) mod protection;
-pub(crate) mod restore;
-pub(crate) mod sessions;
 pub(crate) mod settings;
 pub(crate) mod soft_deleted;
 pub(crate) mod uploads;
@@ -31,6 +25,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use self::precondition::Protection;
+use self::uploads::SavedSessions;
 use crate::checksum::{WantedChecksums, hex};
 use crate::config::Storage;
 use blob::BlobProperties;
@@ -42,8 +38,6 @@ use listing::{ListingPage, ListingQuery, Order};
 use object::StoredChecksum;
 pub use object::{Attributes, Object, VersionState};
 use precondition::FailedCondition;
-use protection::Protection;
-use sessions::SavedSessions;
 use settings::BucketSettings;
 use soft_deleted::SoftDeleted;
 use uploads::{OpenUpload, UploadChecksum, Uploads};
@@ -447,7 +441,7 @@ fn check_key(key: &str) -> Result<(), StoreError> {
 }
 
 /// Returns an error if a request sets a retention or a legal hold in a bucket without locks.
-fn admit(settings: &BucketSettings, options: &options::ObjectOptions) -> Result<(), StoreError> {
+fn admit(settings: &BucketSettings, options: &object::ObjectOptions) -> Result<(), StoreError> {
     let is_locked = options.retention.is_some() || options.legal_hold.is_some();
     if is_locked && !settings.locks { Err(StoreError::NoLocks) } else { Ok(()) }
 }

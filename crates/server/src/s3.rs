@@ -4,16 +4,12 @@
 mod acl;
 mod ambiguous;
 mod archive;
-mod attributes;
-mod bucket_settings;
 mod buckets;
 mod checksums;
 mod clock;
-mod completions;
 mod conditions;
 mod copy;
 mod delete;
-mod directory;
 mod encryption;
 mod error_document;
 mod forms;
@@ -24,12 +20,8 @@ mod object_lock;
 mod object_options;
 mod put;
 mod refusals;
-pub(crate) mod region;
 pub(crate) mod session;
-mod signature;
-mod subresources;
 mod tagging;
-mod unenforced;
 mod versions;
 
 use std::sync::Arc;
@@ -45,18 +37,18 @@ use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::validation::NameValidation;
 use s3s::{S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
+use self::multipart::Completions;
 use crate::body::{RequestBody, ResponseBody, aws_chunked};
 use crate::config::S3Config;
 use crate::fault::injector::FaultInjector;
 use crate::habits::Habits;
 use crate::objects::disk::is_full;
-use crate::objects::options::ACCOUNT;
+use crate::objects::object::ACCOUNT;
 use crate::objects::precondition::FailedCondition;
 use crate::objects::{Objects, StoreError, usable_bucket_name};
 use crate::query::Query;
 use crate::route;
 use checksums::AnnouncedChecksums;
-use completions::Completions;
 use error_document::ErrorContext;
 
 /// The implementation of S3's operations on the store.
@@ -91,7 +83,7 @@ pub(crate) struct S3State {
     /// True if the server stores and returns access control lists, policies and lifecycles without enforcing them.
     accept_unenforced: bool,
     /// The number of temporary redirects so far, for each bucket in another region.
-    redirected: region::RedirectCounts,
+    redirected: buckets::RedirectCounts,
     pub(crate) sessions: session::DirectorySessions,
     draws: Arc<FaultInjector>,
 }
@@ -177,7 +169,7 @@ async fn answer_incomplete(
         return refusal;
     }
     if let Some(redirect) =
-        region::redirect(state, request.method(), request.uri(), request.headers(), bucket, key)
+        buckets::redirect(state, request.method(), request.uri(), request.headers(), bucket, key)
     {
         return redirect;
     }
@@ -190,7 +182,7 @@ async fn answer_incomplete(
     }
     let (mut head, body) = request.into_parts();
     if let Some(refusal) =
-        session::admit(state, &mut head, bucket).or_else(|| directory::refusal(&head, bucket))
+        session::admit(state, &mut head, bucket).or_else(|| buckets::directory_refusal(&head, bucket))
     {
         return refusal;
     }
@@ -225,8 +217,8 @@ async fn called(
     let mut request = request;
     request.extensions_mut().insert(Arc::clone(&state.draws));
     let query = Query::parse(request.uri().query());
-    if state.accept_unenforced && unenforced::is_about(request.method(), &query, key) {
-        return Ok(unenforced::answer(state, request, &query, bucket).await);
+    if state.accept_unenforced && buckets::is_unenforced(request.method(), &query, key) {
+        return Ok(buckets::answer_unenforced(state, request, &query, bucket).await);
     }
     let headers = request.headers();
     let of_checksums = || refusals::checksum_refusal(headers).filter(|_| state.habits.checksums);
@@ -263,7 +255,7 @@ async fn called(
     let request = Request::from_parts(head, body);
     let answer = state.service.call(request.map(s3s::Body::http_body_unsync)).await?.map(ResponseBody::s3);
     Ok(match (has_attributes, is_form) {
-        (true, _) => attributes::unquoted(answer).await,
+        (true, _) => get::unquoted(answer).await,
         (_, true) => forms::finished(answer).await,
         _ => answer,
     })
@@ -650,21 +642,21 @@ impl S3 for S3Dialect {
         &self,
         request: S3Request<GetBucketCorsInput>,
     ) -> S3Result<S3Response<GetBucketCorsOutput>> {
-        bucket_settings::get_cors(self, request.input).map(S3Response::new)
+        buckets::get_cors(self, request.input).map(S3Response::new)
     }
 
     async fn put_bucket_cors(
         &self,
         request: S3Request<PutBucketCorsInput>,
     ) -> S3Result<S3Response<PutBucketCorsOutput>> {
-        bucket_settings::put_cors(self, request.input).map(S3Response::new)
+        buckets::put_cors(self, request.input).map(S3Response::new)
     }
 
     async fn delete_bucket_cors(
         &self,
         request: S3Request<DeleteBucketCorsInput>,
     ) -> S3Result<S3Response<DeleteBucketCorsOutput>> {
-        let output = bucket_settings::delete_cors(self, request.input)?;
+        let output = buckets::delete_cors(self, request.input)?;
         Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
     }
 
@@ -672,21 +664,21 @@ impl S3 for S3Dialect {
         &self,
         request: S3Request<GetBucketTaggingInput>,
     ) -> S3Result<S3Response<GetBucketTaggingOutput>> {
-        bucket_settings::get_tags(self, request.input).map(S3Response::new)
+        buckets::get_tags(self, request.input).map(S3Response::new)
     }
 
     async fn put_bucket_tagging(
         &self,
         request: S3Request<PutBucketTaggingInput>,
     ) -> S3Result<S3Response<PutBucketTaggingOutput>> {
-        bucket_settings::put_tags(self, request.input).map(S3Response::new)
+        buckets::put_tags(self, request.input).map(S3Response::new)
     }
 
     async fn delete_bucket_tagging(
         &self,
         request: S3Request<DeleteBucketTaggingInput>,
     ) -> S3Result<S3Response<DeleteBucketTaggingOutput>> {
-        let output = bucket_settings::delete_tags(self, request.input)?;
+        let output = buckets::delete_tags(self, request.input)?;
         Ok(S3Response::with_status(output, StatusCode::NO_CONTENT))
     }
 
@@ -705,7 +697,7 @@ impl S3 for S3Dialect {
         &self,
         request: S3Request<GetObjectAttributesInput>,
     ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
-        attributes::get(self, request.input).map(S3Response::new)
+        get::attributes(self, request.input).map(S3Response::new)
     }
 
     async fn list_object_versions(

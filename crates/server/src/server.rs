@@ -1,34 +1,45 @@
 //! A running server.
 
 use std::io::{ErrorKind, Read as _};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use time::OffsetDateTime;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
-use crate::config::Config;
+use crate::config::{Config, Tls};
 use crate::counters::{LiveCounters, ServerCounters};
 use crate::fault::Faults;
 use crate::fault::injector::FaultInjector;
 use crate::gcs::resumable::ResumableSessions;
-use crate::initial::{self, Initial};
-use crate::link;
+use crate::initial::Initial;
 use crate::link::pump::Link;
 use crate::objects::{Objects, StoreError};
 use crate::service::ServerState;
-use crate::{Error, azure, connection, gcs, s3, tls};
+use crate::{Error, azure, connection, gcs, initial, link, s3};
 
 /// The maximum number of connections that wait to be accepted. It is large, because the client of any further
 /// connection would lose a second until it sends its SYN again.
 const BACKLOG: u32 = 4096;
+
 /// The size in bytes of socket buffers if a bottleneck is simulated (Linux doubles it). It is small, because bytes in
 /// these buffers aren't part of the simulation. By default, loopback sockets buffer megabytes.
 const LINK_SOCKET_BYTES: u32 = 16 << 10;
+
 /// The pause before the next connection is accepted, if the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
@@ -53,7 +64,7 @@ impl Server {
         let sessions = ResumableSessions::of(&objects)
             .map_err(|error| Error::io("reading the resumable sessions that the store has kept", error))?;
         let ready = match &config.tls {
-            Some(tls) => Some(tls::prepare(tls, config.listen.ip(), config.h1_only)?),
+            Some(tls) => Some(prepare_tls(tls, config.listen.ip(), config.h1_only)?),
             None => None,
         };
         let path = link::LinkPath::new(config.rtt, config.bandwidth, config.queue, config.loss);
@@ -285,4 +296,89 @@ fn reachable(addr: SocketAddr) -> SocketAddr {
         SocketAddr::V6(v6) if v6.ip().is_unspecified() => (std::net::Ipv6Addr::LOCALHOST, v6.port()).into(),
         other => other,
     }
+}
+
+/// The acceptor of TLS connections. For a generated certificate, it also holds the certificate authority that clients
+/// must trust.
+///
+/// Offers `h2` and `http/1.1` by ALPN.
+struct TlsSetup {
+    acceptor: TlsAcceptor,
+    ca_pem: Option<String>,
+}
+
+/// Reads or generates the certificate.
+fn prepare_tls(tls: &Tls, listen: IpAddr, h1_only: bool) -> Result<TlsSetup, Error> {
+    let (chain, key, ca_pem) = match tls {
+        Tls::Generated => {
+            let made = generate_certificate(listen)?;
+            (made.chain, made.key, Some(made.ca_pem))
+        }
+        Tls::Files { cert, key } => {
+            let reading = |path: &std::path::Path| format!("reading {}", path.display());
+            let chain: Vec<_> = CertificateDer::pem_file_iter(cert)
+                .and_then(Iterator::collect)
+                .map_err(|error| Error::tls(reading(cert), error))?;
+            if chain.is_empty() {
+                return Err(Error::tls(reading(cert), "there is no certificate in it"));
+            }
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| Error::tls(reading(key), error))?;
+            (chain, key, None)
+        }
+    };
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::tls("setting up TLS", error))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| Error::tls("using the certificate", error))?;
+    config.alpn_protocols =
+        if h1_only { vec![b"http/1.1".to_vec()] } else { vec![b"h2".to_vec(), b"http/1.1".to_vec()] };
+    Ok(TlsSetup { acceptor: TlsAcceptor::from(Arc::new(config)), ca_pem })
+}
+
+/// A certificate authority, and a server certificate that it signed.
+struct GeneratedCertificate {
+    ca_pem: String,
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+/// Generates a certificate authority for this run, and a certificate for `localhost`, 127.0.0.1, ::1 and `listen`. Both
+/// are valid for 90 days. Their validity begins yesterday, because the clocks of clients may be behind. The authority's
+/// key isn't kept.
+fn generate_certificate(listen: IpAddr) -> Result<GeneratedCertificate, Error> {
+    let refuse = |error: rcgen::Error| Error::tls("making a certificate", error);
+    let yesterday = OffsetDateTime::now_utc() - time::Duration::DAY;
+
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.distinguished_name.push(DnType::CommonName, "Laneway demo CA");
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    authority.not_before = yesterday;
+    authority.not_after = yesterday + time::Duration::days(90);
+    let authority_key = KeyPair::generate().map_err(refuse)?;
+    let authority_cert = authority.self_signed(&authority_key).map_err(refuse)?;
+    let issuer = Issuer::new(authority, authority_key);
+
+    let mut leaf = CertificateParams::new(vec!["localhost".to_owned()]).map_err(refuse)?;
+    let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    if !listen.is_unspecified() && !addresses.contains(&listen) {
+        addresses.push(listen);
+    }
+    leaf.subject_alt_names.extend(addresses.into_iter().map(SanType::IpAddress));
+    leaf.distinguished_name.push(DnType::CommonName, "localhost");
+    leaf.use_authority_key_identifier_extension = true;
+    leaf.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    leaf.not_before = yesterday;
+    leaf.not_after = yesterday + time::Duration::days(90);
+    let leaf_key = KeyPair::generate().map_err(refuse)?;
+    let leaf_cert = leaf.signed_by(&leaf_key, &issuer).map_err(refuse)?;
+
+    Ok(GeneratedCertificate {
+        ca_pem: authority_cert.pem(),
+        chain: vec![leaf_cert.der().clone()],
+        key: PrivatePkcs8KeyDer::from(leaf_key.serialize_der()).into(),
+    })
 }

@@ -5,34 +5,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, RETRY_AFTER};
-use http::{HeaderValue, Method, Request, Response};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, RETRY_AFTER, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use s3s::StdError;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-use crate::azure;
 use crate::body::{DocumentBytes, IncomingDocument, RequestBody, ResponseBody, RunningRequest};
 use crate::counters::LiveCounters;
-use crate::cross_origin;
+use crate::fault::answer::{AnswerFault, is_checksum, of_other_bytes};
 use crate::fault::body::{BodyDamage, BodyDirection};
 use crate::fault::injector::FaultInjector;
 use crate::fault::select::{BodyFault, FaultStatus};
-use crate::gcs;
 use crate::gcs::answer::ApiError;
 use crate::habits::Habits;
 use crate::initial::Initial;
-use crate::length;
 use crate::link::pump::Link;
 use crate::objects::Objects;
 use crate::query::Query;
 use crate::route::{Api, RequestRoute};
-use crate::s3;
 use crate::socket::Control;
 use crate::verb::Verb;
-use crate::wrong_answer;
+use crate::{azure, cross_origin, gcs, s3};
 
 /// The maximum size of a refused request's body that the server reads to its end, so that the connection can be used
 /// again.
@@ -88,8 +85,8 @@ impl ConnectionState {
         let is_head = head.method == http::Method::HEAD;
         let has_ended = body.is_end_stream();
         let is_last = !self.h2 && has_ended && expects_continue(&head.headers);
-        let lacks_length = length::is_missing(&head, &route.call, has_ended)
-            && (shared.habits.lengths_demanded || !has_ended);
+        let lacks_length =
+            lacks_length(&head, &route.call, has_ended) && (shared.habits.lengths_demanded || !has_ended);
         // The bytes of a document count towards the limits on memory until the answer is complete.
         let is_document = !has_ended && !route.verb.uploads();
         let document =
@@ -177,7 +174,7 @@ impl ConnectionState {
         let mut response = effects.response.take();
         if let Some(fault) = effects.answer {
             let broken;
-            (answer, broken) = wrong_answer::befall(fault, answer, is_content).await;
+            (answer, broken) = apply_faults(fault, answer, is_content).await;
             response = response.or(broken);
         }
         let response_damage =
@@ -319,4 +316,140 @@ async fn refuse(
         answer.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     answer
+}
+
+/// Returns true if a request must be refused for its missing length. `has_ended` is true if the request has no body. On
+/// HTTP/2, a body needs no header with its length.
+///
+/// GCS returns 411 to a POST, PUT or PATCH without `Content-Length`, unless its body is streamed
+/// (<https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required>). S3 returns
+/// `MissingContentLength` even if the body is streamed, unless the request announces its size
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).
+fn lacks_length(head: &Parts, call: &Api, has_ended: bool) -> bool {
+    let has_body = matches!(head.method, Method::POST | Method::PUT | Method::PATCH);
+    has_body && !gives_length(&head.headers, call, has_ended)
+}
+
+fn gives_length(headers: &HeaderMap, call: &Api, has_ended: bool) -> bool {
+    if headers.contains_key(CONTENT_LENGTH) {
+        return true;
+    }
+    match call {
+        Api::Json(_) | Api::Xml => !has_ended || headers.contains_key(TRANSFER_ENCODING),
+        // Copies have no body, and S3 accepts them without a length. The crate `object_store` sends copies without a
+        // length.
+        Api::Azure => false,
+        Api::S3 => {
+            headers.contains_key("x-amz-decoded-content-length") || headers.contains_key("x-amz-copy-source")
+        }
+    }
+}
+
+/// A web page like that of a captive portal or of a proxy's login.
+const WEB_PAGE: &str = "<!doctype html><html><head><title>Welcome</title></head><body>Sign in</body></html>";
+
+/// Applies a fault to an answer. The second result is a fault for the body, if the body must end early. `is_content` is
+/// true if the body is an object's content.
+///
+/// Faults that change the bytes of the body are applied elsewhere.
+async fn apply_faults(
+    fault: AnswerFault,
+    answer: Response<ResponseBody>,
+    is_content: bool,
+) -> (Response<ResponseBody>, Option<BodyFault>) {
+    match fault {
+        AnswerFault::Length(by) => mislength(answer, by),
+        AnswerFault::WrongChecksum => {
+            let (mut head, body) = answer.into_parts();
+            for (name, value) in head.headers.iter_mut() {
+                if is_checksum(name.as_str())
+                    && let Some(wrong) =
+                        value.to_str().ok().and_then(|value| of_other_bytes(value).parse().ok())
+                {
+                    *value = wrong;
+                }
+            }
+            (Response::from_parts(head, body), None)
+        }
+        AnswerFault::Garbled | AnswerFault::Malformed if is_content => (answer, None),
+        AnswerFault::Garbled => {
+            let (head, body) = answer.into_parts();
+            let page = if is_empty(&body) { "" } else { WEB_PAGE };
+            let mut answer = with_document(head, page.into());
+            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
+            (answer, None)
+        }
+        AnswerFault::Malformed => {
+            let (head, body) = answer.into_parts();
+            let mut document = body.collect().await.unwrap_or_default();
+            document.truncate(document.len() / 2);
+            (with_document(head, document), None)
+        }
+    }
+}
+
+fn is_empty(body: &ResponseBody) -> bool {
+    body.size_hint().exact() == Some(0)
+}
+
+/// Returns the answer with its document replaced.
+fn with_document(mut head: http::response::Parts, document: Vec<u8>) -> Response<ResponseBody> {
+    head.headers.remove(CONTENT_LENGTH);
+    if !document.is_empty() {
+        head.headers.insert(CONTENT_LENGTH, document.len().into());
+    }
+    Response::from_parts(head, ResponseBody::whole(document))
+}
+
+/// Returns the answer with a Content-Length that is wrong by this many bytes, or missing.
+fn mislength(answer: Response<ResponseBody>, by: Option<i64>) -> (Response<ResponseBody>, Option<BodyFault>) {
+    let (mut head, body) = answer.into_parts();
+    let said = head.headers.remove(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse().ok());
+    let len = body.size_hint().exact();
+    let mut broken = None;
+    if let (Some(by), Some(true_len)) = (by, said.or(len)) {
+        head.headers.insert(CONTENT_LENGTH, true_len.saturating_add_signed(by).into());
+        // If the body is shorter than its announced length, this fault makes sure that all of it is sent before the
+        // connection ends.
+        broken = len.filter(|len| by > 0 && *len > 0).map(|len| BodyFault::Truncate(Some(len)));
+    }
+    (Response::from_parts(head, body.untold()), broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::route::JsonResource;
+
+    fn missing(method: &str, call: &Api, headers: &[(&str, &str)], has_ended: bool) -> bool {
+        let mut request = Request::builder().method(method);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        lacks_length(&request.body(()).unwrap().into_parts().0, call, has_ended)
+    }
+
+    #[test]
+    fn methods_with_a_body_have_to_tell_its_length() {
+        for call in [Api::S3, Api::Xml, Api::Json(JsonResource::Upload)] {
+            for method in ["POST", "PUT", "PATCH"] {
+                assert!(missing(method, &call, &[], true), "{method}");
+                assert!(!missing(method, &call, &[("content-length", "0")], true), "{method}");
+            }
+            assert!(["GET", "HEAD", "DELETE"].iter().all(|method| !missing(method, &call, &[], true)));
+        }
+    }
+
+    #[test]
+    fn a_streamed_body_is_taken_by_gcs_and_by_s3_only_with_its_decoded_length() {
+        let chunked = ("transfer-encoding", "chunked");
+        let json = Api::Json(JsonResource::Upload);
+        assert!(!missing("PUT", &json, &[chunked], false) && !missing("PUT", &json, &[], false));
+        assert!(missing("PUT", &Api::S3, &[chunked], false) && missing("PUT", &Api::S3, &[], false));
+        let decoded = ("x-amz-decoded-content-length", "9");
+        assert!(!missing("PUT", &Api::S3, &[chunked, decoded], false));
+        assert!(!missing("PUT", &Api::S3, &[("x-amz-copy-source", "/bucket/key")], true));
+    }
 }

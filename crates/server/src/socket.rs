@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 
 use crate::counters::LiveCounters;
+use crate::link::pump;
 use crate::link::pump::DelayedStream;
-use crate::link::unsent;
 use crate::token_bucket::TokenBucket;
 
 /// Lets the handler of a request end or reset its connection.
@@ -157,7 +157,7 @@ async fn linger(stream: TcpStream) {
 }
 
 async fn reset(stream: TcpStream) {
-    unsent::sent(&stream).await;
+    pump::all_sent(&stream).await;
     // If this fails, the connection is closed with a FIN instead of a reset.
     let _ = stream.set_zero_linger();
 }

@@ -9,11 +9,10 @@ mod cases;
 mod command;
 mod deadline;
 mod failure;
-pub(crate) mod goog4;
 mod google;
 mod presence;
 mod request;
-mod sigv4;
+pub(crate) mod sigv4;
 
 pub(crate) use aws::{AwsCredentials, Key};
 pub(crate) use azure::hosts as azure_hosts;

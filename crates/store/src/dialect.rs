@@ -11,10 +11,10 @@ use laneway_lanes::{Body, Path, Spare};
 use serde_json::Value;
 
 use crate::{
-    AccessGrant, Appended, BucketSetting, Capabilities, Changing, Checksums, Condition, Deletion, Error,
-    ErrorKind, FolderPage, FolderRename, Get, Got, List, MetaChange, Multipart, NewBucket, ObjectId,
-    ObjectMeta, Operation, Page, Part, Provider, PutOptions, ReadAs, Requests, Restoration, RestoreOptions,
-    Resumable, SignOptions, SignedUrl, StoredPart, Unless, Version,
+    AccessGrant, Appended, Capabilities, Changing, Checksums, Condition, Deletion, Error, ErrorKind,
+    FolderPage, FolderRename, Get, Got, List, MetaChange, Multipart, ObjectId, ObjectMeta, Operation, Page,
+    Part, Provider, PutOptions, ReadAs, Requests, Resumable, SignOptions, SignedUrl, StoredPart, Unless,
+    Version,
 };
 
 /// The maximum number of concurrent deletes in the default [`Dialect::delete_many`].
@@ -410,11 +410,94 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
 }
 
 const NO_CHANGING: &str = "this store can't change an object by an upload";
+
 const NO_MULTIPART: &str = "this store has no multipart uploads";
+
 const NO_SESSIONS: &str = "this store has no resumable sessions";
+
 const NO_FOLDERS: &str = "this store has no folders";
+
 const FIXED_BUCKETS: &str = "this store can't create, change or delete buckets";
 
 fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
     Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)
+}
+
+/// The settings of a new bucket.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct NewBucket {
+    /// The place where the bucket keeps its objects: on GCS a location (`EU`, `us-central1`), on S3 the region to which
+    /// the requests go. By default the store or the endpoint chooses it.
+    pub location: Option<String>,
+    /// The default storage class of the bucket's objects. Only GCS supports it.
+    pub storage_class: Option<String>,
+}
+
+/// A setting of a bucket.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BucketSetting {
+    /// Versioning, with which a bucket keeps old versions of its objects: `{"enabled": true}` on GCS,
+    /// `{"Status": "Enabled"}` on S3.
+    Versioning,
+    /// The rules that remove objects or change their class. On GCS the JSON is that of `gcloud storage`
+    /// (`{"rule": [...]}`). On S3 it is that of `aws s3api` (`{"Rules": [...]}`).
+    Lifecycle,
+}
+
+/// The options of a restoration.
+///
+/// ```
+/// use laneway_store::RestoreOptions;
+///
+/// let options = RestoreOptions::default().days(7).tier("Bulk");
+/// assert_eq!(options.days, Some(7));
+/// ```
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct RestoreOptions {
+    /// S3: the number of days for which the restored copy stays. Leave it empty for objects in an archive tier of
+    /// INTELLIGENT_TIERING, which leave the archive permanently.
+    pub days: Option<u32>,
+    /// S3: the retrieval tier, which decides the speed and the price: `Standard`, `Bulk` or `Expedited`.
+    pub tier: Option<String>,
+    /// GCS: if true, the restored object replaces a live object of the same name.
+    pub overwrite: bool,
+}
+
+impl RestoreOptions {
+    /// Sets [`days`](field@Self::days).
+    #[must_use]
+    pub fn days(mut self, days: u32) -> Self {
+        self.days = Some(days);
+        self
+    }
+
+    /// Sets [`tier`](field@Self::tier).
+    #[must_use]
+    pub fn tier(mut self, tier: impl Into<String>) -> Self {
+        self.tier = Some(tier.into());
+        self
+    }
+
+    /// Sets [`overwrite`](field@Self::overwrite).
+    #[must_use]
+    pub fn overwrite(mut self, overwrites: bool) -> Self {
+        self.overwrite = overwrites;
+        self
+    }
+}
+
+/// The state of an object after a request to restore it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Restoration {
+    /// The store has begun the restoration, which takes minutes to days.
+    Begun,
+    /// The store had begun before this request.
+    UnderWay,
+    /// The object can be read. If S3 had restored a copy before, it now keeps the copy for the days of this request.
+    Readable,
+    /// S3: the object isn't in an archive. GCS: a live object has its name.
+    NotNeeded,
 }

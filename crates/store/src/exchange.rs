@@ -2,7 +2,6 @@
 //! or an error.
 
 mod http_dialect;
-mod outgoing;
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,12 +13,11 @@ use laneway_lanes::{
     Alike, Breaks, Call, CallOutcome, Hedge, Kind, Origin, Request, Response, ResponseHead, Sink, Verdict,
 };
 
-pub(crate) use self::http_dialect::{HttpDialect, RequestSigner};
-pub(crate) use self::outgoing::{Outgoing, UnsendableHeader};
+pub(crate) use self::http_dialect::{HttpDialect, Outgoing, RequestSigner, UnsendableHeader};
 use crate::delivery::{DeliveredRange, Delivery, HedgeRequest, RejectedResponse};
-use crate::judge::{self, AttemptResult, ErrorResponse};
+use crate::judge::{AttemptResult, ErrorResponse};
 use crate::secrets::Secrets;
-use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings};
+use crate::{Error, ErrorKind, GetRange, Got, ObjectId, Operation, Provider, Timings, judge};
 
 /// A verb that is being executed, with the names that its errors mention.
 pub(crate) struct Exchange<'a, D> {

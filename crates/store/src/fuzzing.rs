@@ -1,14 +1,18 @@
 //! Entry points for the fuzzers in `crates/fuzz`, and compiled only for them. Each accepts any bytes and panics if a
 //! property doesn't hold.
 
-pub use crate::aws_files::fuzzing::ini;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use laneway_lanes::ResponseHead;
+
 use crate::delivery::content_range;
-pub use crate::gcs::fuzzing::{gcs_batch, gcs_error, gcs_headers, gcs_listing};
 use crate::listing::cutter::Cutter;
 use crate::listing::fuzzing::CHUNKS;
-pub use crate::s3::fuzzing::{s3_error, s3_headers, s3_listing};
 use crate::timestamp::{iso8601_basic, rfc3339, to_rfc3339};
 use crate::{checksum, judge};
+
+pub use crate::aws_files::fuzzing::ini;
+pub use crate::gcs::fuzzing::{gcs_batch, gcs_error, gcs_headers, gcs_listing};
+pub use crate::s3::fuzzing::{s3_error, s3_headers, s3_listing};
 
 /// Splits a JSON document with an array of objects while it arrives. If the whole input is JSON, the entries and the
 /// remaining document must equal those that `serde_json` finds.
@@ -86,4 +90,19 @@ pub fn checksum(input: &[u8]) {
     }
     let _ = (checksum::decode_crc64(text), checksum::of_etag(text));
     let _ = checksum::PartsAlgorithm::ALL.map(|algorithm| algorithm.decode(text));
+}
+
+/// Makes a head from lines of the form `name: value`. The first byte selects the status.
+pub(crate) fn drawn_head(input: &[u8]) -> ResponseHead {
+    let (status, lines) = input.split_first().unwrap_or((&0, &[]));
+    let status = [200, 206, 204, 308, 404][usize::from(*status) % 5];
+    let mut headers = HeaderMap::new();
+    for line in lines.split(|byte| *byte == b'\n').take(64) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        let name = HeaderName::from_bytes(&line[..colon]);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(line[colon + 1..].trim_ascii())) {
+            headers.append(name, value);
+        }
+    }
+    ResponseHead { status: StatusCode::from_u16(status).expect("a status"), headers }
 }

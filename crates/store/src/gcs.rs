@@ -1,30 +1,20 @@
 //! Google Cloud Storage: the JSON API, and the XML API for parallel multipart uploads.
 
-mod acl;
-mod batch;
-mod bucket_settings;
 mod buckets;
-mod compose;
 mod delete;
 mod dialect;
-mod encryption;
 mod failure;
 mod folders;
-#[cfg(feature = "fuzzing")]
-pub(crate) mod fuzzing;
 mod get;
-mod head;
 mod list;
 mod move_to;
 mod multipart;
 mod put;
 pub(crate) mod resource;
-mod restore;
 mod resumable;
 mod rewrite;
 mod set_meta;
 mod sign;
-mod text_fields;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,14 +24,15 @@ use std::time::{Duration, Instant};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
 
-pub(crate) use self::dialect::CAPABILITIES;
 use crate::credentials::{GoogleCredentials, google_endpoint};
-use crate::encryption::KeyUse;
+use crate::encryption::{KeyHeaders, KeyUse};
 use crate::endpoint::{Endpoint, is_private};
 use crate::exchange::{HttpDialect, Outgoing, RequestSigner};
 use crate::judge::ErrorResponse;
 use crate::requests::RequestTally;
-use crate::{Encryption, Error, ErrorKind, Operation, Provider, Settings};
+use crate::{CustomerKey, Encryption, Error, ErrorKind, Operation, Provider, Settings};
+
+pub(crate) use self::dialect::CAPABILITIES;
 
 /// The GCS dialect with its endpoint and credentials.
 #[derive(Debug)]
@@ -221,7 +212,7 @@ impl HttpDialect for Gcs {
         request.headers = self.headers.clone();
         request.headers.extend(outgoing.headers.clone());
         if ours && outgoing.key_use != KeyUse::Nothing {
-            encryption::apply(&mut request.headers, outgoing.key_use, &self.encryption);
+            apply_customer_keys(&mut request.headers, outgoing.key_use, &self.encryption);
         }
         if ours {
             request.credential = self.credentials.authorize(&mut request.headers).await?;
@@ -249,6 +240,87 @@ impl HttpDialect for Gcs {
     }
 }
 
+const OWN: KeyHeaders =
+    ["x-goog-encryption-algorithm", "x-goog-encryption-key", "x-goog-encryption-key-sha256"];
+
+const OF_SOURCE: KeyHeaders = [
+    "x-goog-copy-source-encryption-algorithm",
+    "x-goog-copy-source-encryption-key",
+    "x-goog-copy-source-encryption-key-sha256",
+];
+
+/// Adds the headers with the customer's keys for the objects that the request reads or writes.
+///
+/// <https://cloud.google.com/storage/docs/encryption/using-customer-supplied-keys>
+fn apply_customer_keys(headers: &mut HeaderMap, key_use: KeyUse, encryption: &Encryption) {
+    let (own, of_source) = (encryption.customer_key.as_ref(), encryption.source_customer_key.as_ref());
+    match key_use {
+        KeyUse::Nothing => {}
+        KeyUse::Object | KeyUse::New => key(headers, OWN, own),
+        KeyUse::Source => key(headers, OWN, of_source),
+        KeyUse::Copy | KeyUse::PartCopy => {
+            key(headers, OWN, own);
+            key(headers, OF_SOURCE, of_source);
+        }
+    }
+}
+
+fn key(headers: &mut HeaderMap, names: KeyHeaders, key: Option<&CustomerKey>) {
+    Encryption::insert_key(headers, names, key, CustomerKey::sha256);
+}
+
+/// Entry points for fuzzers: possible answers of a GCS server.
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing {
+    use http::{HeaderMap, StatusCode};
+    use laneway_lanes::ResponseHead;
+    use serde_json::{Value, json};
+
+    use super::{delete, failure, list, resource, resumable};
+    use crate::fuzzing::drawn_head;
+    use crate::listing::fuzzing::{page, page_in_any_chunks};
+    use crate::{List, ObjectId};
+
+    /// Parses two pages of a listing: the input itself, and a document with one object for each line of the input.
+    pub fn gcs_listing(input: &[u8]) {
+        let list = List::new("b", "");
+        page_in_any_chunks(&list, input, list::GcsPageParser::new);
+        let Ok(text) = std::str::from_utf8(input) else { return };
+        let names: Vec<&str> = text.lines().filter(|name| !name.is_empty()).collect();
+        let item = |name: &&str| json!({"name": name, "size": "1", "metadata": {(name.to_string()): [name, {"items": [name]}]}});
+        let items: Vec<Value> = names.iter().map(item).collect();
+        let document = json!({"kind": "storage#objects", "items": items, "prefixes": names}).to_string();
+        let found = page(&list, document.as_bytes(), 13, list::GcsPageParser::new()).expect("a page");
+        let keys: Vec<&str> = found.objects.iter().map(|object| object.id.key.as_str()).collect();
+        assert_eq!(keys, names);
+        assert_eq!(found.prefixes, names);
+    }
+
+    /// Parses the input as the body of an error answer, with any error status.
+    pub fn gcs_error(input: &[u8]) {
+        let Some((status, body)) = input.split_first() else { return };
+        let status = StatusCode::from_u16(400 + u16::from(*status) % 200).expect("a status");
+        let read = failure::read(&ResponseHead { status, headers: HeaderMap::new() }, body);
+        let _ = (failure::kind(&read), crate::judge::is_passing(&read));
+    }
+
+    /// Parses the headers that describe an object, and those of an upload session.
+    pub fn gcs_headers(input: &[u8]) {
+        let head = drawn_head(input);
+        let _ = resource::from_head(&ObjectId::new("b", "k"), &head);
+        let _ = resumable::next_offset(&head);
+    }
+
+    /// Parses the answers of a batch. The input's first line is the content type.
+    pub fn gcs_batch(input: &[u8]) {
+        let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+        let (content_type, body) = input.split_at(at);
+        let Ok(content_type) = std::str::from_utf8(content_type) else { return };
+        let answers = delete::batch_answers(content_type, body);
+        assert!(answers.len() <= body.len());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,6 +341,30 @@ mod tests {
         assert_eq!(compact("/storage/v1/b/b/o/k"), "/storage/v1/b/b/o/k?prettyPrint=false");
         for other in ["/storage/v1/b/b/o/k?alt=media&generation=1", "/b/k?uploads=", "/batch/storage/v1"] {
             assert_eq!(compact(other), other);
+        }
+    }
+
+    #[test]
+    fn each_request_says_the_key_of_what_it_touches() {
+        let encryption = Encryption {
+            customer_key: CustomerKey::parse(&[1; 32]).ok(),
+            source_customer_key: CustomerKey::parse(&[2; 32]).ok(),
+            ..Encryption::default()
+        };
+        let (one, two) =
+            ("AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=", "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=");
+        for (key_use, own, of_source) in [
+            (KeyUse::Nothing, None, None),
+            (KeyUse::Object, Some(one), None),
+            (KeyUse::Source, Some(two), None),
+            (KeyUse::New, Some(one), None),
+            (KeyUse::Copy, Some(one), Some(two)),
+        ] {
+            let mut headers = HeaderMap::new();
+            apply_customer_keys(&mut headers, key_use, &encryption);
+            let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+            assert_eq!((said(OWN[1]), said(OF_SOURCE[1])), (own, of_source), "{key_use:?}");
+            assert!(!format!("{headers:?}").contains("AQEB"), "{headers:?}");
         }
     }
 }

@@ -16,7 +16,7 @@ macro_rules! http_verbs {
             }
 
             async fn list_uploads(&self, bucket: &str, prefix: &str) -> Result<Vec<Multipart>, Error> {
-                crate::multipart::uploads::list(self, bucket, prefix).await
+                crate::multipart::list_uploads(self, bucket, prefix).await
             }
 
             async fn abort(&self, upload: &Multipart) -> Result<(), Error> {

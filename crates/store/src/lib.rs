@@ -14,7 +14,6 @@
 
 mod aws_files;
 mod azure;
-mod bucket;
 mod capabilities;
 mod checksum;
 mod credential_provider;
@@ -24,8 +23,6 @@ mod delivery;
 mod dialect;
 mod digest;
 mod download;
-#[cfg(feature = "fuzzing")]
-mod drawn_head;
 mod encode;
 mod encryption;
 mod endpoint;
@@ -36,19 +33,15 @@ mod exchange;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gcs;
-mod get_range;
 mod http_verbs;
 mod judge;
 mod listing;
-mod lock;
 mod meta_change;
 mod multipart;
 mod object;
-mod partition;
 mod presign;
 mod reconcile;
 mod requests;
-mod restore;
 mod s3;
 mod secrets;
 mod settings;
@@ -58,8 +51,12 @@ mod unless;
 mod upload;
 mod xml;
 
+pub use self::dialect::{BucketSetting, NewBucket};
+pub use self::dialect::{Restoration, RestoreOptions};
+pub use self::download::GetRange;
+pub use self::listing::Listings;
+pub use self::object::{Retention, RetentionMode};
 pub use azure::bucket_at as azure_bucket;
-pub use bucket::{BucketSetting, NewBucket};
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,
 };
@@ -72,16 +69,12 @@ pub use encryption::{CustomerKey, Encryption, NotAKey, ReadAs, SseAlgorithm};
 pub use endpoint::is_endpoint;
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
-pub use get_range::GetRange;
 pub use laneway_lanes::{Body, Breaks, Path, Protocol, Route, Segment, SinkError, Spare};
-pub use listing::totals::Listings;
 pub use listing::{FolderPage, FolderRename, List, ListingLimits, Page};
-pub use lock::{Retention, RetentionMode};
 pub use meta_change::{Changing, MetaChange};
 pub use object::{AccessGrant, NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Version};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
-pub use restore::{Restoration, RestoreOptions};
 pub use settings::{AssumedRole, ChecksumAlgorithm, MfaPrompt, RequestChecksums, Settings, may_be_added};
 pub use store::{Store, capabilities_of};
 pub use unless::Unless;

@@ -1,12 +1,11 @@
-//! The arguments and the result of a listing.
+//! The arguments and the result of a listing, and the counts of pages and keys.
 
 pub(crate) mod cutter;
-#[cfg(feature = "fuzzing")]
-pub(crate) mod fuzzing;
 pub(crate) mod page;
-pub(crate) mod totals;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use crate::ObjectMeta;
@@ -163,6 +162,104 @@ pub enum FolderRename {
     Refused(String),
 }
 
+/// The totals of all listings of objects so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Listings {
+    /// The pages received, including pages with keys outside the requested range.
+    pub pages: u64,
+    /// The peak number of concurrent page requests, counted over all listings of the store.
+    pub at_once: u64,
+    /// The keys and common prefixes in the pages, without those outside the requested range.
+    pub keys: u64,
+}
+
+/// The counters behind [`Listings`].
+#[derive(Debug, Default)]
+pub(crate) struct ListingTally {
+    pages: AtomicU64,
+    under_way: AtomicU64,
+    at_once: AtomicU64,
+    keys: AtomicU64,
+}
+
+/// Counts a page request as running until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct PageInFlight<'a>(&'a ListingTally);
+
+impl ListingTally {
+    pub(crate) fn ask(&self) -> PageInFlight<'_> {
+        let under_way = self.under_way.fetch_add(1, Relaxed) + 1;
+        self.at_once.fetch_max(under_way, Relaxed);
+        PageInFlight(self)
+    }
+
+    pub(crate) fn snapshot(&self) -> Listings {
+        Listings {
+            pages: self.pages.load(Relaxed),
+            at_once: self.at_once.load(Relaxed),
+            keys: self.keys.load(Relaxed),
+        }
+    }
+}
+
+impl PageInFlight<'_> {
+    /// Adds received keys to the total.
+    pub(crate) fn came(&self, keys: usize) {
+        self.0.keys.fetch_add(keys as u64, Relaxed);
+    }
+
+    /// Adds the received page to the total.
+    pub(crate) fn ended(&self) {
+        self.0.pages.fetch_add(1, Relaxed);
+    }
+}
+
+impl Drop for PageInFlight<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Helps fuzzers to check pages that arrive split at any byte.
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing {
+    use super::page::PageParser;
+    use super::{List, Page};
+
+    /// The lengths of the chunks in which a document arrives. The first one is the whole document.
+    pub(crate) const CHUNKS: [usize; 4] = [usize::MAX, 1, 7, 64];
+
+    /// Checks that parsing a page gives the same result for all lengths of the chunks.
+    pub(crate) fn page_in_any_chunks<R: PageParser>(list: &List, body: &[u8], reader: impl Fn() -> R) {
+        let whole = page(list, body, CHUNKS[0], reader());
+        for chunk_bytes in &CHUNKS[1..] {
+            // If a page has several errors, the chunk length may decide which one is reported. So the errors themselves
+            // aren't compared.
+            assert_eq!(
+                page(list, body, *chunk_bytes, reader()).ok(),
+                whole.clone().ok(),
+                "chunks of {chunk_bytes}"
+            );
+        }
+    }
+
+    pub(crate) fn page(
+        list: &List,
+        body: &[u8],
+        chunk_bytes: usize,
+        mut reader: impl PageParser,
+    ) -> Result<Page, String> {
+        let mut objects = Vec::new();
+        for chunk in body.chunks(chunk_bytes) {
+            objects.extend(reader.take(list, chunk)?);
+        }
+        let page = reader.end(list)?;
+        objects.extend(page.objects);
+        Ok(Page { objects, ..page })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,5 +285,17 @@ mod tests {
         assert!(next("a").is_err());
         assert_eq!(next(""), Ok(None));
         assert_eq!(tokens.next(None), Ok(None));
+    }
+
+    #[test]
+    fn counts_pages_on_arrival_and_concurrent_ones_while_requested() {
+        let tally = ListingTally::default();
+        let (one, two) = (tally.ask(), tally.ask());
+        one.came(3);
+        two.came(4);
+        one.ended();
+        drop((one, two));
+        drop(tally.ask());
+        assert_eq!(tally.snapshot(), Listings { pages: 1, at_once: 2, keys: 7 });
     }
 }

@@ -13,8 +13,7 @@ use super::rfc3339;
 use crate::body::ResponseBody;
 use crate::objects::StoreError;
 use crate::objects::disk::is_full;
-use crate::objects::precondition::FailedCondition;
-use crate::objects::protection::Protection;
+use crate::objects::precondition::{FailedCondition, Protection};
 
 pub(crate) type ApiResult = Result<Response<ResponseBody>, ApiError>;
 

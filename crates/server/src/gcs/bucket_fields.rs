@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::ApiError;
 use crate::objects::Versioning;
-use crate::objects::settings::{BucketSettings, RetentionPolicy};
+use crate::objects::settings::{BucketSettings, CorsRule, RetentionPolicy};
 
 /// The fields that only the service writes. They are ignored in requests, because clients send them back with the
 /// others.
@@ -60,7 +60,9 @@ pub(super) const STORAGE_CLASSES: [&str; 8] = [
 ];
 
 const PERIOD_S_MAX: u64 = 3_155_760_000;
+
 const LABELS_MAX: usize = 64;
+
 const LABEL_CHARS_MAX: usize = 63;
 
 /// The kind of request that contains the resource.
@@ -155,7 +157,7 @@ fn set(
         "billing" => kept_flag(settings, name, "requesterPays", value),
         "iamConfiguration" => access(settings, value),
         "cors" => {
-            settings.cors = super::cors::rules(value)?;
+            settings.cors = cors_rules(value)?;
             Ok(())
         }
         "website" => {
@@ -172,7 +174,7 @@ fn set(
             Ok(())
         }
         "softDeletePolicy" => {
-            settings.soft_delete_s = super::soft_delete::seconds(value)?;
+            settings.soft_delete_s = super::metadata::soft_delete_seconds(value)?;
             Ok(())
         }
         // The namespace is chosen when the bucket is made.
@@ -360,6 +362,64 @@ fn number(value: &Value) -> Option<u64> {
 
 fn not_a(name: &str, kind: &str) -> ApiError {
     ApiError::invalid(format!("Invalid value for {name}: a {kind} was expected"))
+}
+
+/// Reads the CORS rules in a bucket's resource.
+///
+/// <https://cloud.google.com/storage/docs/cross-origin>
+pub(super) fn cors_rules(value: &Value) -> Result<Vec<CorsRule>, ApiError> {
+    let rules = match value {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(rules) => rules,
+        _ => return Err(ApiError::invalid("Invalid value for cors: a list was expected")),
+    };
+    rules.iter().map(cors_rule).collect()
+}
+
+fn cors_rule(rule: &Value) -> Result<CorsRule, ApiError> {
+    let fields = rule.as_object().ok_or_else(|| ApiError::invalid("A CORS rule is no JSON object."))?;
+    let mut read = CorsRule::default();
+    for (name, value) in fields {
+        let invalid = || ApiError::invalid(format!("Invalid value for cors.{name}"));
+        let list = || {
+            let items = value.as_array().ok_or_else(invalid)?.iter();
+            items
+                .map(|item| item.as_str().map(str::to_owned).ok_or_else(invalid))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        match name.as_str() {
+            "origin" => read.origins = list()?,
+            "method" => read.methods = list()?,
+            // In GCS, `responseHeader` lists both the headers that a page may read and those that it may
+            // send.
+            "responseHeader" => {
+                read.exposed = list()?;
+                read.headers.clone_from(&read.exposed);
+            }
+            "maxAgeSeconds" => {
+                let seconds = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+                read.max_age_s =
+                    Some(seconds.and_then(|seconds| seconds.try_into().ok()).ok_or_else(invalid)?);
+            }
+            _ => return Err(invalid()),
+        }
+    }
+    Ok(read)
+}
+
+/// Returns the rules in the JSON format of the service.
+pub(super) fn cors_resource(rules: &[CorsRule]) -> Value {
+    let rules = rules.iter().map(|rule| {
+        let mut fields = json!({"origin": rule.origins, "method": rule.methods});
+        if !rule.exposed.is_empty() {
+            fields["responseHeader"] = json!(rule.exposed);
+        }
+        if let Some(seconds) = rule.max_age_s {
+            fields["maxAgeSeconds"] = json!(seconds);
+        }
+        fields
+    });
+    Value::Array(rules.collect())
 }
 
 #[cfg(test)]

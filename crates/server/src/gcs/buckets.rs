@@ -5,11 +5,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::answer::{ApiError, ApiResult, empty, json as answer_json};
-use super::bucket_fields::{self, BucketWrite, BucketWriter};
+use super::bucket_fields::{BucketWrite, BucketWriter};
 use super::resource::{LOCATION, bucket_resource};
-use super::{JsonCall, acl, conditions};
-use crate::objects::bucket_name::is_allowed_by_gcs;
-use crate::objects::settings::BucketSettings;
+use super::{JsonCall, acl, bucket_fields, conditions};
+use crate::objects::settings::{BucketSettings, is_allowed_by_gcs};
 use crate::objects::{StoreError, now_us};
 
 /// The maximum number of buckets on a page: <https://cloud.google.com/storage/docs/json_api/v1/buckets/list>.

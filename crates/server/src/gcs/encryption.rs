@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use super::answer::ApiError;
 use crate::customer_key::{self, CustomerKeyError, HashedBy, KeyMatch, fits};
 use crate::objects::Object;
-use crate::objects::options::{ObjectEncryption, ObjectOptions};
+use crate::objects::object::{ObjectEncryption, ObjectOptions};
 
 /// Reads the key of the request's object.
 pub(super) fn sent(headers: &HeaderMap) -> Result<Option<ObjectEncryption>, ApiError> {

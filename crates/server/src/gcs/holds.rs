@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::answer::ApiError;
-use crate::objects::options::{ObjectOptions, RetentionLock};
+use crate::objects::object::{ObjectOptions, RetentionLock};
 
 /// Applies the holds and the retention in a resource to a new or an existing object. `overrides` is true if the request
 /// has `overrideUnlockedRetention=true`.

@@ -13,7 +13,7 @@ use super::answer::{ApiError, ApiResult};
 use super::{JsonCall, conditions, encryption};
 use crate::body::ResponseBody;
 use crate::gcs::GcsState;
-use crate::objects::options::ObjectEncryption;
+use crate::objects::object::ObjectEncryption;
 use crate::objects::precondition::Precondition;
 use crate::objects::versions::VersionSelector;
 use crate::objects::{Object, StoreError};

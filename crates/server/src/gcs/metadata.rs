@@ -1,12 +1,14 @@
-//! Reads and changes the metadata of an object, and deletes the object.
+//! Reads and changes the metadata of an object, and deletes the object. Lists and restores soft-deleted objects, and
+//! reads a bucket's policy for them.
 
 use http::StatusCode;
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::answer::{ApiError, ApiResult, empty, json};
-use super::resource::ObjectResource;
-use super::{JsonCall, acl, conditions, describe, encryption, media};
+use super::resource::{ObjectResource, rfc3339};
+use super::{JsonCall, acl, conditions, describe, encryption, list, media};
 use crate::objects::versions::{VersionSelector, VersionSuccessor};
 use crate::objects::{Attributes, StoreError};
 
@@ -109,6 +111,67 @@ fn version(call: &JsonCall<'_>) -> Result<VersionSelector, ApiError> {
     Ok(generation.map_or(VersionSelector::Live, VersionSelector::Generation))
 }
 
+/// The shortest and the longest retention. 0 turns soft deletion off.
+const SOFT_DELETE_SECONDS: std::ops::RangeInclusive<u64> = 7 * 86_400..=90 * 86_400;
+
+/// Reads the seconds in `softDeletePolicy`. The result is 0 if there is no policy, or no number in it.
+pub(super) fn soft_delete_seconds(policy: &Value) -> Result<u64, ApiError> {
+    let seconds = match policy {
+        Value::Null => return Ok(0),
+        Value::Object(fields) => fields.get("retentionDurationSeconds").unwrap_or(&Value::Null),
+        _ => return Err(ApiError::invalid("Invalid value for softDeletePolicy: an object was expected")),
+    };
+    let number = match seconds {
+        Value::Null => Some(0),
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64(),
+    };
+    number.filter(|number| *number == 0 || SOFT_DELETE_SECONDS.contains(number)).ok_or_else(|| {
+        ApiError::invalid(format!(
+            "Soft delete retention duration must be 0, or from 7 to 90 days in whole seconds, and not {seconds}."
+        ))
+    })
+}
+
+/// Lists deleted objects.
+///
+/// <https://cloud.google.com/storage/docs/soft-delete>
+pub(super) fn list_deleted(call: &JsonCall<'_>) -> ApiResult {
+    let bucket = call.state.objects.bucket(call.bucket);
+    let bucket = bucket.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
+    if bucket.settings().soft_delete_s == 0 {
+        return Err(ApiError::invalid("bucket soft delete policy must be set."));
+    }
+    let listed = call.state.objects.list_deleted(call.bucket, &list::query(call)?);
+    let (page, times) = listed.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
+    let items = page.objects.iter().zip(times).map(|(object, times)| {
+        let resource = ObjectResource::new(call, call.bucket, object);
+        let mut item = serde_json::to_value(resource).unwrap_or_default();
+        item["softDeleteTime"] = rfc3339(times.deleted_us).into();
+        item["hardDeleteTime"] = rfc3339(times.ends_us).into();
+        item
+    });
+    let mut listing = serde_json::json!({"kind": "storage#objects", "items": items.collect::<Vec<_>>()});
+    if !page.prefixes.is_empty() {
+        listing["prefixes"] = page.prefixes.into();
+    }
+    if let Some(next) = page.next {
+        listing["nextPageToken"] = next.to_token().into();
+    }
+    Ok(json(StatusCode::OK, &listing))
+}
+
+/// Restores a deleted object as a new generation.
+/// <https://cloud.google.com/storage/docs/json_api/v1/objects/restore>
+pub(super) fn restore_deleted(call: &JsonCall<'_>) -> ApiResult {
+    let generation = conditions::number("generation", call.query.value("generation"))?;
+    let generation = generation.ok_or_else(|| ApiError::required("Required parameter: generation"))?;
+    let precondition = conditions::in_query(&call.query)?;
+    let restored = call.state.objects.restore_deleted(call.bucket, call.key, generation, &precondition);
+    let object = restored.map_err(|refused| ApiError::refused(refused, call.bucket, call.key))?;
+    Ok(json(StatusCode::OK, &ObjectResource::new(call, call.bucket, &object)))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -131,5 +194,33 @@ mod tests {
             custom_time_goes_on(old, &json!({}), true).is_err(),
             "an update that leaves it out removes it"
         );
+    }
+
+    #[test]
+    fn only_a_missing_duration_or_0_turns_soft_deletion_off() {
+        let policy = |seconds: Value| serde_json::json!({"retentionDurationSeconds": seconds});
+        for off in [
+            Value::Null,
+            serde_json::json!({}),
+            policy(Value::Null),
+            policy(serde_json::json!(0)),
+            policy(serde_json::json!("0")),
+        ] {
+            assert_eq!(soft_delete_seconds(&off).ok(), Some(0), "{off}");
+        }
+        for on in [policy(serde_json::json!(604_800)), policy(serde_json::json!("604800"))] {
+            assert_eq!(soft_delete_seconds(&on).ok(), Some(604_800), "{on}");
+        }
+        for wrong in [
+            serde_json::json!("7d"),
+            serde_json::json!(-604_800),
+            serde_json::json!(604_800.5),
+            serde_json::json!("60"),
+            serde_json::json!(7_776_001),
+            serde_json::json!([]),
+        ] {
+            assert!(soft_delete_seconds(&policy(wrong.clone())).is_err(), "{wrong}");
+        }
+        assert!(soft_delete_seconds(&serde_json::json!("604800")).is_err());
     }
 }

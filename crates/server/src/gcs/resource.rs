@@ -14,8 +14,8 @@ use super::fields::Fields;
 use super::{JsonCall, acl};
 use crate::checksum::base64;
 use crate::habits::Habits;
-use crate::objects::options::ObjectEncryption;
-use crate::objects::protection::policy_ends;
+use crate::objects::object::ObjectEncryption;
+use crate::objects::precondition::policy_ends;
 use crate::objects::settings::RetentionPolicy;
 use crate::objects::{Attributes, Object, StoredBucket, Versioning};
 
@@ -261,7 +261,7 @@ pub(super) fn bucket_resource(base: &str, bucket: &StoredBucket, is_full: bool) 
         resource["defaultEventBasedHold"] = json!(is_on);
     }
     if !settings.cors.is_empty() {
-        resource["cors"] = super::cors::resource(&settings.cors);
+        resource["cors"] = super::bucket_fields::cors_resource(&settings.cors);
     }
     if settings.locks {
         resource["objectRetention"] = json!({"mode": "Enabled"});

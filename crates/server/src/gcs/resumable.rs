@@ -12,13 +12,12 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::answer::{ApiError, ApiResult, empty};
-use super::hash::ExpectedChecksums;
-use super::upload::{check_bucket, options, stored};
+use super::upload::{ExpectedChecksums, check_bucket, options, stored};
 use super::{JsonCall, check_name, conditions, describe, encryption};
 use crate::body::ResponseBody;
 use crate::objects::content::DataFile;
 use crate::objects::precondition::Precondition;
-use crate::objects::sessions::{LoadedSession, SessionRecord};
+use crate::objects::uploads::{LoadedSession, SessionRecord};
 use crate::objects::writer::ContentWriter;
 use crate::objects::{Attributes, NewObject, Object, Objects};
 

@@ -1,7 +1,5 @@
-//! The XML API: objects by path, and multipart uploads.
+//! The XML API: objects by path, listings and multipart uploads.
 
-mod document;
-mod listing;
 mod multipart;
 
 use std::time::SystemTime;
@@ -11,22 +9,22 @@ use http::header::{
     ETAG,
 };
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
+use quick_xml::escape::escape;
 
 use super::answer::{ApiError, ApiResult, empty, whole};
 use super::bucket_fields::storage_class;
-use super::hash::ExpectedChecksums;
+use super::upload::ExpectedChecksums;
 use super::{check_name, conditions, encryption, media, presigned};
 use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::GcsState;
-use crate::objects::StoreError;
-use crate::objects::bucket_name::is_allowed_by_gcs;
-use crate::objects::options::ObjectOptions;
-use crate::objects::settings::BucketSettings;
+use crate::gcs::resource::rfc3339;
+use crate::objects::listing::{Cursor, ListingQuery};
+use crate::objects::object::ObjectOptions;
+use crate::objects::settings::{BucketSettings, is_allowed_by_gcs};
 use crate::objects::versions::{VersionSelector, VersionSuccessor};
 use crate::objects::writer::WrittenContent;
-use crate::objects::{Attributes, NewObject, Object, Objects};
+use crate::objects::{Attributes, NewObject, Object, Objects, StoreError};
 use crate::query::{Query, decode};
-use document::XmlDocument;
 
 /// One request of the XML API.
 struct XmlCall<'a> {
@@ -85,9 +83,9 @@ async fn respond(call: XmlCall<'_>) -> ApiResult {
         _ if method != Method::HEAD && NOT_HERE.into_iter().any(has) => {
             Err(ApiError::not_here(NOT_HERE.into_iter().find(|name| has(name)).unwrap_or_default()))
         }
-        Method::GET if call.bucket.is_empty() => listing::buckets(&call),
+        Method::GET if call.bucket.is_empty() => list_buckets(&call),
         Method::GET if call.key.is_empty() && has("uploads") => multipart::list_uploads(&call),
-        Method::GET if call.key.is_empty() => listing::objects(&call),
+        Method::GET if call.key.is_empty() => list_objects(&call),
         Method::HEAD if call.key.is_empty() => bucket_exists(&call),
         Method::PUT if call.key.is_empty() => create_bucket(&call),
         Method::DELETE if call.key.is_empty() => delete_bucket(&call),
@@ -362,5 +360,123 @@ fn code(problem: &ApiError) -> &'static str {
 impl XmlDocument {
     fn close(self) -> Response<ResponseBody> {
         whole(StatusCode::OK, "application/xml; charset=UTF-8", self.finish())
+    }
+}
+
+/// A document with one root element.
+#[derive(Debug)]
+struct XmlDocument {
+    text: String,
+    open: Vec<&'static str>,
+}
+
+impl XmlDocument {
+    fn open(root: &'static str) -> XmlDocument {
+        // Clients expect elements in this namespace, which GCS copied from S3. Error documents have no namespace.
+        let namespace = if root == "Error" { "" } else { " xmlns='http://s3.amazonaws.com/doc/2006-03-01/'" };
+        XmlDocument {
+            text: format!("<?xml version='1.0' encoding='UTF-8'?><{root}{namespace}>"),
+            open: vec![root],
+        }
+    }
+
+    fn begin(&mut self, name: &'static str) {
+        self.text.push_str(&format!("<{name}>"));
+        self.open.push(name);
+    }
+
+    fn end(&mut self) {
+        if let Some(name) = self.open.pop() {
+            self.text.push_str(&format!("</{name}>"));
+        }
+    }
+
+    fn element(&mut self, name: &'static str, value: &str) {
+        self.text.push_str(&format!("<{name}>{}</{name}>", escape(value)));
+    }
+
+    /// Closes all open elements, and returns the bytes.
+    fn finish(mut self) -> Vec<u8> {
+        while !self.open.is_empty() {
+            self.end();
+        }
+        self.text.into_bytes()
+    }
+}
+
+fn list_buckets(call: &XmlCall<'_>) -> ApiResult {
+    let mut document = XmlDocument::open("ListAllMyBucketsResult");
+    document.begin("Buckets");
+    for bucket in call.state.objects.buckets() {
+        document.begin("Bucket");
+        document.element("Name", &bucket.name);
+        document.element("CreationDate", &rfc3339(bucket.created_us));
+        document.end();
+    }
+    Ok(document.close())
+}
+
+fn list_objects(call: &XmlCall<'_>) -> ApiResult {
+    let value = |name| call.query.value(name).filter(|value| !value.is_empty());
+    let second = value("list-type") == Some("2");
+    let from = match value("continuation-token") {
+        Some(token) => {
+            Cursor::from_token(token).ok_or_else(|| ApiError::invalid("Invalid continuation-token"))?
+        }
+        None => match value("marker").or(value("start-after")) {
+            Some(key) => Cursor::After(key.to_owned()),
+            None => Cursor::Start,
+        },
+    };
+    let query = ListingQuery {
+        prefix: value("prefix").unwrap_or_default().to_owned(),
+        delimiter: value("delimiter").unwrap_or_default().to_owned(),
+        from,
+        end: None,
+        max: conditions::number("max-keys", value("max-keys"))?.unwrap_or(1000).min(1000) as usize,
+        ..Default::default()
+    };
+    let page = call.state.objects.list(call.bucket, &query);
+    let page = page.map_err(|refused| ApiError::refused(refused, call.bucket, ""))?;
+    let mut document = XmlDocument::open("ListBucketResult");
+    document.element("Name", call.bucket);
+    document.element("Prefix", &query.prefix);
+    document.element("MaxKeys", &query.max.to_string());
+    document.element("IsTruncated", if page.next.is_some() { "true" } else { "false" });
+    match &page.next {
+        Some(next) if second => document.element("NextContinuationToken", &next.to_token()),
+        Some(Cursor::After(key) | Cursor::AfterPrefix(key)) => document.element("NextMarker", key),
+        _ => {}
+    }
+    for object in &page.objects {
+        document.begin("Contents");
+        document.element("Key", &object.key);
+        document.element("Generation", &object.generation.to_string());
+        document.element("MetaGeneration", &object.metageneration.to_string());
+        document.element("LastModified", &rfc3339(object.updated_us));
+        document.element("ETag", &quoted(&object.etag));
+        document.element("Size", &object.size.to_string());
+        document.element("StorageClass", object.storage_class());
+        document.end();
+    }
+    for prefix in &page.prefixes {
+        document.begin("CommonPrefixes");
+        document.element("Prefix", prefix);
+        document.end();
+    }
+    Ok(document.close())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_escaped_and_elements_closed() {
+        let mut document = XmlDocument::open("Error");
+        document.begin("B");
+        document.element("C", "<&>");
+        let text = String::from_utf8(document.finish()).unwrap();
+        assert!(text.ends_with("<Error><B><C>&lt;&amp;&gt;</C></B></Error>"), "{text}");
     }
 }

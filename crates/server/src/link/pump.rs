@@ -2,7 +2,7 @@
 //! that the server reads and writes.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,13 +19,15 @@ use tokio::time::Sleep;
 use super::clamps::{Buffers, Kernel};
 use super::flow::{Flow, FlowItem};
 use super::wire::Wire;
-use super::{LinkPath, RECEIVE_BYTES_MAX, unsent};
+use super::{LinkPath, RECEIVE_BYTES_MAX};
 
 /// tokio's timer rounds up to whole milliseconds. Waits are shortened by half a millisecond, so that the error is zero
 /// on average.
 const TIMER_SLACK: Duration = Duration::from_micros(500);
+
 /// The maximum number of bytes of one read from the socket.
 const READ_BYTES: usize = 64 << 10;
+
 /// The client's buffers are queried again after this time. A query takes some microseconds.
 const BUFFERS_AGE_MAX: Duration = Duration::from_millis(5);
 
@@ -238,7 +240,7 @@ async fn send(link: Arc<Link>, socket: Arc<TcpStream>, line: Arc<LinkDirection>)
             FlowItem::Bytes(bytes) => bytes,
             FlowItem::End => {
                 if line.reset.load(Relaxed) {
-                    unsent::sent(&socket).await;
+                    all_sent(&socket).await;
                     // If this fails, the connection is closed with a FIN instead of a reset.
                     let _ = socket.set_zero_linger();
                 }
@@ -379,4 +381,68 @@ impl AsyncWrite for DelayedStream {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// After this many pauses, the connection is reset anyway. Otherwise a client that reads nothing would delay the reset
+/// for ever.
+const PAUSES_MAX: u32 = 500;
+
+/// The wait if the number of unsent bytes can't be found out, for example without `/proc`. On loopback, bytes reach a
+/// client that reads within microseconds.
+const UNKNOWN: Duration = Duration::from_millis(100);
+
+/// Waits until all written bytes have been acknowledged, but at most a second. If the number of unsent bytes can't be
+/// found out, it waits for [`UNKNOWN`].
+///
+/// A reset would discard unsent bytes, so a fault after N bytes must wait until the first N bytes have been sent.
+/// Linux shows the unsent bytes in `/proc/net/tcp`.
+pub(crate) async fn all_sent(socket: &TcpStream) {
+    let (Ok(local), Ok(peer)) = (socket.local_addr(), socket.peer_addr()) else { return };
+    for _ in 0..PAUSES_MAX {
+        tokio::time::sleep(PAUSE).await;
+        let table = if local.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
+        let Ok(table) = std::fs::read_to_string(table) else { return tokio::time::sleep(UNKNOWN).await };
+        if unsent(&table, local, peer).is_none_or(|bytes| bytes == 0) {
+            return;
+        }
+    }
+}
+
+/// Returns the number of bytes in one connection's send queue, from a table such as `/proc/net/tcp`.
+fn unsent(table: &str, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
+    let (local, peer) = (written(local), written(peer));
+    table.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let same = words.next() == Some(&local) && words.next() == Some(&peer);
+        let queues = words.nth(1).filter(|_| same)?;
+        u64::from_str_radix(queues.split(':').next()?, 16).ok()
+    })
+}
+
+/// Returns an address in the format of that table: hexadecimal words in the machine's byte order.
+fn written(addr: SocketAddr) -> String {
+    let octets = match addr.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let words = octets.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words: String = words.map(|word| format!("{word:08X}")).collect();
+    format!("{words}:{:04X}", addr.port())
+}
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_of_the_right_connection_is_found() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n\
+             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000\n\
+             1: 0100007F:1F90 0100007F:D6A2 01 000002A0:00000000 00:00000000\n";
+        let local = "127.0.0.1:8080".parse().unwrap();
+        assert_eq!(unsent(table, local, "127.0.0.1:54946".parse().unwrap()), Some(0x2A0));
+        assert_eq!(unsent(table, local, "127.0.0.1:54947".parse().unwrap()), None);
+    }
 }

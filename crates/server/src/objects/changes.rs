@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::object::VersionState;
-use super::object::opaque_etag;
+use super::object::{Restore, VersionState, opaque_etag};
 use super::precondition::Precondition;
-use super::restore::Restore;
 use super::versions::{ObjectTable, VersionSelector, VersionStep, VersionSuccessor, Versioning};
 use super::writer::WrittenContent;
 use super::{
-    Attributes, NewObject, Object, Objects, StoreError, StoredBucket, admit, check_key, now_us, protection,
+    Attributes, NewObject, Object, Objects, StoreError, StoredBucket, admit, check_key, now_us, precondition,
     write,
 };
 use crate::checksum::hex;
@@ -367,8 +365,8 @@ pub(super) fn permit(
     let (settings, now_us) = (bucket.settings(), now_us());
     let kept = removed
         .iter()
-        .find_map(|object| protection::against_removal(&settings, object, bypasses, now_us))
-        .or_else(|| archived.as_deref().and_then(protection::against_archival));
+        .find_map(|object| precondition::against_removal(&settings, object, bypasses, now_us))
+        .or_else(|| archived.as_deref().and_then(precondition::against_archival));
     kept.map_or(Ok(removed), |kept| Err(StoreError::Protected(kept)))
 }
 

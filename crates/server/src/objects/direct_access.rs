@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::content::Extent;
+use super::object::{Availability, Restore};
 use super::precondition::Precondition;
-use super::restore::{Availability, Restore};
 use super::versions::{VersionSelector, Versioning};
 use super::{Attributes, NewObject, Object, Objects, StoreError, disk, now_us, read, write};
 use crate::checksum::WantedChecksums;

@@ -15,19 +15,19 @@
 //! If the session continues after a restart, its checksums are computed again from the file.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
 use super::content::{Content, DataFile, Extent};
 use super::object::Object;
-use super::sessions::{LoadedSession, SessionRecord};
 use super::settings::BucketSettings;
-use super::uploads::{OpenUpload, UploadPart};
+use super::uploads::{LoadedSession, OpenUpload, SessionRecord, UploadPart};
 use super::writer::WrittenContent;
 use crate::checksum::{ComputedChecksums, hex};
 

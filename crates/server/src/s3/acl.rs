@@ -6,7 +6,7 @@ use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use super::list::owner;
 use super::{ACCOUNT, S3Dialect, refusal, versions};
-use crate::objects::options::{Group, granted};
+use crate::objects::object::{Group, granted};
 use crate::objects::precondition::Precondition;
 
 const ALL_USERS: &str = "http://acs.amazonaws.com/groups/global/AllUsers";

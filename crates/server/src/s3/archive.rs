@@ -9,7 +9,7 @@ use s3s::{S3Error, S3ErrorCode, S3Response, S3Result, s3_error};
 
 use super::{S3Dialect, error_document_with, refusal, timestamp, versions};
 use crate::body::ResponseBody;
-use crate::objects::restore::{Availability, Restore};
+use crate::objects::object::{Availability, Restore};
 use crate::objects::{Object, now_us};
 
 /// Internal headers with the details of an error, from which [`finished`] writes the error document. The errors of the

@@ -4,11 +4,11 @@
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use super::S3Dialect;
-use super::directory::is_directory;
+use super::buckets::is_directory;
 use crate::checksum::hex;
 use crate::customer_key::{self, CustomerKeyError, HashedBy, KeyMatch};
 use crate::objects::now_us;
-use crate::objects::options::ObjectEncryption;
+use crate::objects::object::ObjectEncryption;
 
 /// The headers that request encryption of a new object with keys that the store manages.
 pub(super) struct ManagedEncryption<'a> {

@@ -4,7 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-use super::directory::is_directory;
+use super::buckets::is_directory;
 use super::{ACCOUNT, S3Dialect, archive, checksums, refusal, timestamp};
 use crate::habits::Treatment;
 use crate::objects::listing::{Cursor, ListingPage, ListingQuery};

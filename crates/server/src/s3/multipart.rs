@@ -3,7 +3,8 @@
 mod complete;
 mod list;
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
@@ -13,8 +14,8 @@ use super::object_options::{customer_of, options_of, source_customer_of, tell_en
 use super::{S3Dialect, archive, conditions, copy, encryption, put, refusal, refusals, timestamp, versions};
 use crate::checksum::{Algorithm, Hasher, base64, hex};
 use crate::customer_key::{KeyMatch, fits};
-use crate::objects::options::ObjectEncryption;
-use crate::objects::uploads::{OpenUpload, UploadChecksum, UploadPart as StoredPart};
+use crate::objects::object::{ObjectEncryption, StoredChecksum};
+use crate::objects::uploads::{NamedPart, OpenUpload, UploadChecksum, UploadPart as StoredPart};
 use crate::objects::writer::WrittenContent;
 use crate::objects::{Attributes, now_us};
 
@@ -247,6 +248,54 @@ fn keep(
     dialect.objects.uploads.keep(upload, part).map_err(|error| refusal(error.into()))
 }
 
+/// The maximum number of uploads that are remembered. At this number, a new upload replaces the oldest.
+const REMEMBERED: usize = 1000;
+
+/// The result of a completed upload.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Completion {
+    pub(super) upload: String,
+    pub(super) bucket: String,
+    pub(super) key: String,
+    pub(super) parts: Vec<NamedPart>,
+    pub(super) etag: String,
+    pub(super) version: Option<String>,
+    pub(super) checksum: Option<StoredChecksum>,
+    pub(super) encryption: Option<ObjectEncryption>,
+}
+
+/// The last completed uploads.
+///
+/// If the answer to a completion is lost, the client sends the request again, and must get the same answer:
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>
+#[derive(Debug, Default)]
+pub(super) struct Completions(Mutex<VecDeque<Completion>>);
+
+impl Completions {
+    pub(super) fn remember(&self, completion: Completion) {
+        let mut remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() == REMEMBERED {
+            remembered.pop_front();
+        }
+        remembered.push_back(completion);
+    }
+
+    /// Returns the result of an upload, if it was completed from the same parts.
+    pub(super) fn of(
+        &self,
+        upload: &str,
+        bucket: &str,
+        key: &str,
+        parts: &[NamedPart],
+    ) -> Option<Completion> {
+        let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |known: &&Completion| {
+            known.upload == upload && known.bucket == bucket && known.key == key && known.parts == parts
+        };
+        remembered.iter().rev().find(is_it).cloned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,5 +321,27 @@ mod tests {
             let refusal = chosen(algorithm, Some(kind)).map(|_| ()).unwrap_err();
             assert_eq!(*refusal.code(), S3ErrorCode::InvalidRequest);
         }
+    }
+
+    #[test]
+    fn an_upload_is_known_by_its_parts_and_not_for_ever() {
+        let named = |number| vec![NamedPart { number, etag: Some("e".to_owned()) }];
+        let completion = |upload: usize| Completion {
+            upload: upload.to_string(),
+            bucket: "b".to_owned(),
+            key: "k".to_owned(),
+            parts: named(1),
+            etag: "e-1".to_owned(),
+            version: None,
+            checksum: None,
+            encryption: None,
+        };
+        let completions = Completions::default();
+        completions.remember(completion(0));
+        assert_eq!(completions.of("0", "b", "k", &named(1)), Some(completion(0)));
+        assert_eq!(completions.of("0", "b", "k", &named(2)), None);
+        assert_eq!(completions.of("0", "b", "other", &named(1)), None);
+        (1..=REMEMBERED).for_each(|upload| completions.remember(completion(upload)));
+        assert_eq!(completions.of("0", "b", "k", &named(1)), None);
     }
 }

@@ -6,7 +6,7 @@ use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use super::object_options::until_us;
 use super::{S3Dialect, refusal, timestamp, versions};
-use crate::objects::options::RetentionLock;
+use crate::objects::object::RetentionLock;
 use crate::objects::precondition::Precondition;
 use crate::objects::settings::{BucketSettings, DefaultLock, LockPeriod};
 use crate::objects::{Attributes, Versioning, now_us};
@@ -183,7 +183,7 @@ pub(super) fn check_bypass(dialect: &S3Dialect, bucket: &str, header: Option<boo
 pub(super) fn check_integrity(
     dialect: &S3Dialect,
     bucket: &str,
-    options: &crate::objects::options::ObjectOptions,
+    options: &crate::objects::object::ObjectOptions,
     headers: &http::HeaderMap,
 ) -> S3Result<()> {
     let by_default = dialect.objects.bucket(bucket).is_ok_and(|of| of.settings().default_lock.is_some());

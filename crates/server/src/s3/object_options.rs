@@ -6,9 +6,9 @@ use s3s::dto::{ObjectLockLegalHoldStatus, ObjectLockMode, Timestamp};
 use s3s::{S3Result, s3_error};
 
 use super::tagging;
-use crate::objects::options::RetentionLock;
+use crate::objects::object::RetentionLock;
 
-/// Returns the [`ObjectOptions`](crate::objects::options::ObjectOptions) from the input of an operation that creates an object.
+/// Returns the [`ObjectOptions`](crate::objects::object::ObjectOptions) from the input of an operation that creates an object.
 macro_rules! options_of {
     ($dialect:expr, $input:expr) => {{
         let customer = $crate::s3::object_options::customer_of!($input)?;
@@ -18,7 +18,7 @@ macro_rules! options_of {
             bucket_key: $input.bucket_key_enabled,
             context: $input.ssekms_encryption_context.as_deref(),
         };
-        $crate::objects::options::ObjectOptions {
+        $crate::objects::object::ObjectOptions {
             encryption: $crate::s3::encryption::of_new(&managed, customer)?,
             acl: $crate::s3::acl::of_new($dialect, $input.acl.as_ref())?,
             tags: $crate::s3::object_options::tags($input.tagging.as_deref())?,
@@ -60,13 +60,13 @@ macro_rules! source_customer_of {
 macro_rules! tell_encryption {
     ($output:expr, $encryption:expr) => {
         match $encryption {
-            Some($crate::objects::options::ObjectEncryption::Managed { algorithm, kms_key, bucket_key }) => {
+            Some($crate::objects::object::ObjectEncryption::Managed { algorithm, kms_key, bucket_key }) => {
                 $output.server_side_encryption =
                     Some(s3s::dto::ServerSideEncryption::from(algorithm.clone()));
                 $output.ssekms_key_id = kms_key.clone();
                 $output.bucket_key_enabled = bucket_key.then_some(true);
             }
-            Some($crate::objects::options::ObjectEncryption::Customer { md5, .. }) => {
+            Some($crate::objects::object::ObjectEncryption::Customer { md5, .. }) => {
                 $output.sse_customer_algorithm = Some("AES256".to_owned());
                 $output.sse_customer_key_md5 = Some(md5.clone());
             }

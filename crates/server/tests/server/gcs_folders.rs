@@ -1,6 +1,6 @@
-//! Folders of buckets with a hierarchical namespace, in every dialect.
+//! Folders of buckets with a hierarchical namespace, and soft deletion, in every dialect.
 
-use laneway_server::Storage;
+use laneway_server::{Storage, Versioning};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Protocol, Rig};
@@ -126,4 +126,152 @@ fn the_folders_of_present_objects_outlive_the_server() {
     assert_eq!(folders(&rig, ""), ["a/", "a/b/"]);
     let again = send(&rig, "GET", "/tree/folders/a", &Value::Null).json()["createTime"].clone();
     assert!(again.is_string() && again.as_str() <= created.as_str(), "{again} {created}");
+}
+
+/// Returns a server whose bucket `demo` keeps deleted objects, and has these objects.
+fn keeping(keys: &[&str]) -> Rig {
+    let rig = Rig::new();
+    rig.server.store().keep_deleted("demo").unwrap();
+    for key in keys {
+        rig.server.store().put("demo", key, b"first").unwrap();
+    }
+    rig
+}
+
+fn page(rig: &Rig, query: &str) -> Value {
+    let listed = send(rig, "GET", &format!("/demo/o?softDeleted=true&{query}"), &Value::Null);
+    assert_eq!(listed.status, 200, "{}", listed.text());
+    listed.json()
+}
+
+/// Returns the names and generations of the soft-deleted objects on a page.
+fn deleted(page: &Value) -> Vec<(String, String)> {
+    let text = |item: &Value, field: &str| item[field].as_str().unwrap().to_owned();
+    page["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (text(item, "name"), text(item, "generation")))
+        .collect()
+}
+
+fn names(page: &Value) -> Vec<String> {
+    deleted(page).into_iter().map(|(name, _)| name).collect()
+}
+
+fn restore_deleted(rig: &Rig, (name, generation): &(String, String)) -> u16 {
+    status(rig, "POST", &format!("/demo/o/{name}/restore?generation={generation}"))
+}
+
+#[test]
+fn every_dialect_keeps_deleted_and_overwritten_objects() {
+    let rig = keeping(&["a", "b", "c", "d", "e", "f", "g", "h"]);
+    let generation = rig.server.store().object("demo", "b").unwrap().generation;
+    assert_eq!(status(&rig, "DELETE", "/demo/o/a"), 204);
+    assert_eq!(status(&rig, "DELETE", &format!("/demo/o/b?generation={generation}")), 204);
+    assert_eq!(rig.send("DELETE", "/demo/c", &[XML], "").unwrap().status, 204);
+    assert_eq!(
+        rig.send("DELETE", "/demo/d", &[("x-amz-expected-bucket-owner", "000000000000")], "").unwrap().status,
+        204
+    );
+    let many = "<Delete><Object><Key>e</Key></Object></Delete>";
+    assert_eq!(rig.send("POST", "/demo?delete", &[], many).unwrap().status, 200);
+    assert_eq!(rig.send("PUT", "/demo/f", &[], "second").unwrap().status, 200);
+    assert_eq!(status(&rig, "POST", "/demo/o/h/moveTo/o/g"), 200);
+    let found = deleted(&page(&rig, ""));
+    let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c", "d", "e", "f", "g"], "a move keeps only the object that it replaces");
+    for object in &found {
+        assert_eq!(restore_deleted(&rig, object), 200, "{object:?}");
+        assert_eq!(rig.server.store().read("demo", &object.0).unwrap(), b"first");
+    }
+}
+
+#[test]
+fn a_recursive_delete_of_a_folder_keeps_its_objects() {
+    let rig = keeping(&["d/1", "d/2"]);
+    rig.server.store().make_hierarchical("demo").unwrap();
+    assert_eq!(status(&rig, "POST", "/demo/folders/d/deleteRecursive"), 200);
+    assert_eq!(names(&page(&rig, "")), ["d/1", "d/2"]);
+}
+
+#[test]
+fn a_refused_delete_keeps_no_copy() {
+    let rig = keeping(&["held", "k"]);
+    assert_eq!(send(&rig, "PATCH", "/demo/o/held", &json!({"temporaryHold": true})).status, 200);
+    assert_eq!(status(&rig, "DELETE", "/demo/o/held"), 403);
+    assert_eq!(status(&rig, "DELETE", "/demo/o/k?ifGenerationMatch=1"), 412);
+    assert!(deleted(&page(&rig, "")).is_empty());
+    assert_eq!(send(&rig, "PATCH", "/demo/o/k", &json!({"metadata": {"a": "b"}})).status, 200);
+    assert!(deleted(&page(&rig, "")).is_empty(), "a change of metadata deletes nothing");
+}
+
+#[test]
+fn with_versions_an_object_is_kept_when_its_last_version_is_deleted() {
+    let rig = keeping(&[]);
+    rig.server.store().keep_versions("demo", Versioning::Enabled).unwrap();
+    let generation = rig.server.store().put("demo", "k", b"first").unwrap().generation;
+    assert_eq!(status(&rig, "DELETE", "/demo/o/k"), 204);
+    assert!(deleted(&page(&rig, "")).is_empty(), "it is noncurrent");
+    assert_eq!(status(&rig, "DELETE", &format!("/demo/o/k?generation={generation}")), 204);
+    assert_eq!(deleted(&page(&rig, "")), [("k".to_owned(), generation.to_string())]);
+}
+
+#[test]
+fn a_listing_goes_on_after_its_entries_were_restored() {
+    let keys = ["a", "b", "c", "d", "e"];
+    let rig = keeping(&keys);
+    for key in keys {
+        assert_eq!(status(&rig, "DELETE", &format!("/demo/o/{key}")), 204);
+    }
+    let (mut query, mut seen) = (String::from("maxResults=2"), Vec::new());
+    loop {
+        let page = page(&rig, &query);
+        for object in deleted(&page) {
+            assert_eq!(restore_deleted(&rig, &object), 200);
+            seen.push(object.0);
+        }
+        let Some(token) = page["nextPageToken"].as_str() else { break };
+        query = format!("maxResults=2&pageToken={}", token.replace('=', "%3D").replace('+', "%2B"));
+    }
+    assert_eq!(seen, keys);
+    assert_eq!(rig.server.store().keys("demo"), keys);
+}
+
+#[test]
+fn a_listing_has_a_delimiter_and_a_pattern() {
+    let rig = keeping(&["a.txt", "b/c.csv", "b/d.txt"]);
+    for key in ["a.txt", "b%2Fc.csv", "b%2Fd.txt"] {
+        assert_eq!(status(&rig, "DELETE", &format!("/demo/o/{key}")), 204);
+    }
+    let folded = page(&rig, "delimiter=/");
+    assert_eq!((names(&folded), &folded["prefixes"]), (vec!["a.txt".to_owned()], &json!(["b/"])));
+    assert_eq!(names(&page(&rig, "matchGlob=**.txt")), ["a.txt", "b/d.txt"]);
+    assert_eq!(names(&page(&rig, "startOffset=b/&endOffset=b/d")), ["b/c.csv"]);
+    assert_eq!(page(&rig, "fields=items(name)&endOffset=b")["items"], json!([{"name": "a.txt"}]));
+}
+
+#[test]
+fn deleted_objects_go_with_their_bucket() {
+    let rig = keeping(&["k"]);
+    assert_eq!(status(&rig, "DELETE", "/demo/o/k"), 204);
+    let object = deleted(&page(&rig, "")).remove(0);
+    assert_eq!(rig.send("DELETE", "/demo", &[XML], "").unwrap().status, 204);
+    rig.server.create_bucket("demo").unwrap();
+    rig.server.store().keep_deleted("demo").unwrap();
+    assert!(deleted(&page(&rig, "")).is_empty());
+    assert_eq!(restore_deleted(&rig, &object), 404);
+}
+
+#[test]
+fn a_duration_that_is_no_whole_number_is_refused() {
+    let rig = keeping(&[]);
+    for seconds in [json!("7d"), json!(-1), json!(604_800.5), json!("60")] {
+        let policy = json!({"softDeletePolicy": {"retentionDurationSeconds": seconds}});
+        assert_eq!(send(&rig, "PATCH", "/demo", &policy).status, 400, "{seconds}");
+    }
+    let policy = send(&rig, "GET", "/demo", &Value::Null).json()["softDeletePolicy"].clone();
+    assert_eq!(policy, json!({"retentionDurationSeconds": "604800"}));
+    assert_eq!(send(&rig, "PATCH", "/demo", &json!({"softDeletePolicy": null})).status, 200);
+    assert_eq!(status(&rig, "GET", "/demo/o?softDeleted=true"), 400);
 }

@@ -1,12 +1,10 @@
 //! AWS's credentials: finds them as the AWS SDKs do, and signs requests with them.
 
 mod chain;
-mod instance;
 mod plan;
 mod source;
 mod sso;
 mod sts;
-mod temporary;
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,7 +13,7 @@ use http::HeaderValue;
 use laneway_lanes::Lanes;
 
 use self::chain::AwsChain;
-pub(super) use self::temporary::read as read_keys;
+pub(super) use self::source::read_keys;
 use super::cache::{Cache, Expiring, IdentifiedCredential};
 use super::sigv4;
 use crate::{AccessKey, Error, ErrorKind, ExpiringKey, Operation, Settings};

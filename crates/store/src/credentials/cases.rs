@@ -1,7 +1,6 @@
 //! Tests which credentials Laneway finds in files and variables. `interop/credentials.py` runs the same cases with
 //! botocore and google-auth. The tests also write the table in `docs/credentials.md`.
 
-mod certificates;
 mod services;
 
 use std::collections::BTreeMap;
@@ -15,8 +14,7 @@ use laneway_lanes::Lanes;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::certificates::certificates;
-use self::services::Services;
+use self::services::{Services, certificates};
 use super::{AwsCredentials, GoogleCredentials};
 use crate::{AccessKey, AssumedRole, Environment, Error, Settings};
 

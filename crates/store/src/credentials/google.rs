@@ -1,10 +1,8 @@
 //! Google's credentials: application default credentials, which are sent only to Google.
 
-mod account_key;
 mod adc;
 mod certificate;
 mod external;
-mod metadata;
 mod signer;
 mod token;
 
@@ -214,7 +212,7 @@ impl GoogleCredentials {
             }
             Identity::Machine(machine) => {
                 let token = own().await?;
-                let email = metadata::email(machine, lanes).await.map_err(unusable)?;
+                let email = token::email_of_machine(machine, lanes).await.map_err(unusable)?;
                 AccountSigner::of_iam(&adc.name, signer::at(&chain.universe, &email), &[], token, lanes)
             }
             Identity::User(_) | Identity::ExternalUser(_) | Identity::External(_) => {
@@ -272,7 +270,7 @@ impl GoogleChain {
         let token = reported_when_slow(&adc.name, async {
             match &adc.identity {
                 Identity::Machine(machine) => {
-                    metadata::token(&adc.name, machine, &self.universe, &self.lanes).await
+                    token::of_machine(&adc.name, machine, &self.universe, &self.lanes).await
                 }
                 identity => self.token(identity).await.map_err(unusable),
             }

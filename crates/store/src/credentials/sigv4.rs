@@ -100,7 +100,7 @@ pub(super) fn presign(
 ///
 /// # Errors
 /// Fails for a time outside the calendar.
-pub(super) fn written(time: SystemTime) -> Result<(String, String), String> {
+pub(crate) fn written(time: SystemTime) -> Result<(String, String), String> {
     iso8601_basic(time)
         .ok_or_else(|| "the clock's time is outside the range of a signature's timestamp".to_owned())
 }
@@ -118,7 +118,7 @@ fn signature(key: &AccessKey, time: &str, scope: &str, canonical: &str) -> Strin
 ///
 /// # Errors
 /// Fails if a value isn't text.
-pub(super) fn canonical_headers<'a>(
+pub(crate) fn canonical_headers<'a>(
     authority: &str,
     headers: &'a HeaderMap,
 ) -> Result<Vec<(&'a str, String)>, String> {

@@ -84,7 +84,7 @@ http_verbs!(Gcs, CAPABILITIES, {
     }
 
     fn compose_max(&self) -> usize {
-        super::compose::SOURCES_MAX
+        super::rewrite::SOURCES_MAX
     }
 
     async fn compose(

@@ -7,10 +7,9 @@ use flate2::read::GzDecoder;
 use laneway_lanes::ResponseHead;
 use serde_json::Value;
 
-use super::text_fields::text_of;
-use crate::ErrorKind;
+use super::resource::text_of;
 use crate::judge::{ErrorResponse, kind_of_status, names_a_digest, retry_after};
-use crate::xml;
+use crate::{ErrorKind, xml};
 
 /// Reads an error answer.
 pub(crate) fn read(head: &ResponseHead, body: &[u8]) -> ErrorResponse {

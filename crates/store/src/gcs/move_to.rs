@@ -10,7 +10,7 @@ use std::time::Instant;
 use http::Method;
 
 use super::Gcs;
-use super::head::{object_path, read};
+use super::get::{object_path, read_resource};
 use super::put::precondition;
 use super::resource::FIELDS;
 use crate::checksum::Comparison;
@@ -98,7 +98,9 @@ impl Gcs {
             request(from, *generation, to, onto).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let moved = match exchange.send(&outgoing).await {
             // Treat an unreadable answer as a lost one.
-            Ok(sent) => read(&exchange, &sent, to, source.size).map_err(|error| error.uncertain(true)),
+            Ok(sent) => {
+                read_resource(&exchange, &sent, to, source.size).map_err(|error| error.uncertain(true))
+            }
             Err(error) => Err(error),
         };
         let error = match moved {

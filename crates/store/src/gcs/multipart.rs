@@ -6,10 +6,9 @@ use std::time::Instant;
 use http::{HeaderName, HeaderValue, Method};
 use laneway_lanes::ResponseHead;
 
-use super::Gcs;
-use super::acl;
 use super::put::{OCTETS, check_options};
 use super::resource::{from_head, hashes};
+use super::{Gcs, set_meta};
 use crate::checksum::encode_crc32c;
 use crate::encode::{QueryString, component, path};
 use crate::encryption::KeyUse;
@@ -54,7 +53,7 @@ fn begin_request(
         .header_some("content-language", options.content_language.as_deref())?
         .header_some("x-goog-storage-class", options.storage_class.as_deref())?
         .header_some("x-goog-encryption-kms-key-name", options.kms_key.as_deref().or(kms_key))?
-        .header_some("x-goog-acl", options.acl.as_deref().map(acl::in_xml).as_deref())?;
+        .header_some("x-goog-acl", options.acl.as_deref().map(set_meta::acl_in_xml).as_deref())?;
     for (name, value) in &options.metadata {
         let unsendable = || UnsendableHeader(format!("metadata {name:?}"));
         let header = HeaderName::try_from(format!("x-goog-meta-{name}")).map_err(|_| unsendable())?;

@@ -6,10 +6,9 @@ use bytes::Bytes;
 use http::Method;
 use laneway_lanes::Body;
 
-use super::Gcs;
-use super::acl;
-use super::head::read;
+use super::get::read_resource;
 use super::resource::{FIELDS, NewObjectResource};
+use super::{Gcs, set_meta};
 use crate::encode::{QueryString, component};
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
@@ -64,7 +63,7 @@ pub(super) fn upload_query(
         .and("uploadType", kind)
         .and("name", &id.key)
         .and_some("kmsKeyName", options.kms_key.as_deref().or(kms_key))
-        .and_some("predefinedAcl", options.acl.as_deref().map(acl::in_json).as_deref());
+        .and_some("predefinedAcl", options.acl.as_deref().map(set_meta::acl_in_json).as_deref());
     check_options(options)?;
     Ok(precondition(query, &options.condition)?.and("fields", FIELDS))
 }
@@ -115,7 +114,7 @@ impl Gcs {
         let outgoing = request(id, &body, sums, options, self.kms_key.as_deref(), &boundary())
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         let meta = match exchange.send(&outgoing).await {
-            Ok(sent) => match read(&exchange, &sent, id, body.len()) {
+            Ok(sent) => match read_resource(&exchange, &sent, id, body.len()) {
                 Ok(meta) => meta,
                 Err(error) => return unread(error, Box::pin(self.head(id, None)), body.len(), sums).await,
             },

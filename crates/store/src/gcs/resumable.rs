@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use laneway_lanes::{Body, Origin, ResponseHead};
 
 use super::Gcs;
-use super::head::read;
+use super::get::read_resource;
 use super::put::{OCTETS, upload_query};
 use super::resource::NewObjectResource;
 use crate::encode::component;
@@ -162,7 +162,7 @@ fn appended(
         };
     }
     // With a success status the object exists, even if the body that describes it can't be read.
-    Ok(match read(exchange, sent, &session.id, total.unwrap_or(0)) {
+    Ok(match read_resource(exchange, sent, &session.id, total.unwrap_or(0)) {
         Ok(meta) => Appended::Finished(Box::new(meta)),
         Err(error) => {
             tracing::debug!(%error, "an upload session has finished, but the description of its object can't be read");

@@ -1,22 +1,25 @@
 //! `set_meta`: changes metadata with a patch, and the storage class with a rewrite.
-//! <https://cloud.google.com/storage/docs/json_api/v1/objects/patch>
+//! <https://cloud.google.com/storage/docs/json_api/v1/objects/patch> It also reads an object's grants, and spells
+//! predefined access control lists for GCS's two APIs.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method};
 use laneway_lanes::Body;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Gcs;
-use super::acl::in_json;
-use super::head::{object_path, read};
+use super::get::{object_path, read_resource};
 use super::put::NO_TAGS;
 use super::resource::FIELDS;
 use crate::encode::QueryString;
 use crate::exchange::{Exchange, Outgoing};
 use crate::timestamp::to_rfc3339;
-use crate::{Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions};
+use crate::{
+    AccessGrant, Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions,
+};
 
 /// Returns the body of a patch. `null` clears a field, and fields that aren't named are kept. `present` is the object's
 /// current user metadata. To clear all of it, the patch must name each of its fields.
@@ -51,7 +54,7 @@ fn resource(change: &MetaChange, present: &BTreeMap<String, String>) -> Value {
 
 fn request(id: &ObjectId, resource: &Value, acl: Option<&str>, metageneration: Option<u64>) -> Outgoing {
     let query = QueryString::new()
-        .and_some("predefinedAcl", acl.map(in_json).as_deref())
+        .and_some("predefinedAcl", acl.map(acl_in_json).as_deref())
         .and_some("generation", id.version.as_deref())
         .and_some("ifMetagenerationMatch", metageneration.map(|n| n.to_string()).as_deref())
         .and("fields", FIELDS);
@@ -106,7 +109,7 @@ impl Gcs {
                 let metageneration = present.as_ref().and_then(|meta| meta.metageneration);
                 let outgoing = request(id, &resource(change, &known), change.acl.as_deref(), metageneration);
                 match (exchange.send(&outgoing).await, present) {
-                    (Ok(sent), _) => read(&exchange, &sent, id, 0)?,
+                    (Ok(sent), _) => read_resource(&exchange, &sent, id, 0)?,
                     // The answer to the first attempt was lost, and the second attempt failed because the first had
                     // already changed the object.
                     (Err(error), Some(before)) if error.is_precondition() && error.is_uncertain() => {
@@ -133,6 +136,59 @@ impl Gcs {
             _ => Ok(meta),
         }
     }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AccessList {
+    acl: Vec<AccessEntry>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct AccessEntry {
+    entity: String,
+    role: String,
+}
+
+impl Gcs {
+    /// Returns an object's grants. In a bucket with uniform access, objects have none.
+    pub(crate) async fn read_acl(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        let exchange = Exchange::object(self, Operation::Access, id);
+        let query = QueryString::new()
+            .and_some("generation", id.version.as_deref())
+            .and("projection", "full")
+            .and("fields", "acl(entity,role)");
+        let sent = exchange.send(&Outgoing::new(Method::GET, format!("{}{query}", object_path(id)))).await?;
+        let list: AccessList = serde_json::from_slice(&sent.response.body)
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't an access control list: {e}")))?;
+        let grant = |entry: AccessEntry| AccessGrant { grantee: entry.entity, permission: entry.role };
+        Ok(list.acl.into_iter().map(grant).collect())
+    }
+}
+
+/// Returns the JSON API's spelling, such as `publicRead`.
+pub(super) fn acl_in_json(acl: &str) -> String {
+    let mut words = acl.split('-');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |mut name, word| {
+        let mut letters = word.chars();
+        name.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        name.push_str(letters.as_str());
+        name
+    })
+}
+
+/// Returns the XML API's spelling, such as `public-read`.
+pub(super) fn acl_in_xml(acl: &str) -> String {
+    let mut name = String::with_capacity(acl.len() + 4);
+    for letter in acl.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
 }
 
 #[cfg(test)]
@@ -176,5 +232,17 @@ mod tests {
         assert!(outgoing.target.starts_with(
             "/storage/v1/b/b/o/k?predefinedAcl=publicRead&generation=7&ifMetagenerationMatch=3&fields="
         ));
+    }
+
+    #[test]
+    fn both_ways_of_writing_are_understood() {
+        for (json, xml) in [
+            ("publicRead", "public-read"),
+            ("bucketOwnerFullControl", "bucket-owner-full-control"),
+            ("private", "private"),
+        ] {
+            assert_eq!((acl_in_json(xml).as_str(), acl_in_json(json).as_str()), (json, json));
+            assert_eq!((acl_in_xml(json).as_str(), acl_in_xml(xml).as_str()), (xml, xml));
+        }
     }
 }

@@ -2,21 +2,13 @@
 //! decision depends only on the bucket's text, the region and the settings. The rules are those of AWS's endpoint rule
 //! set, and the tests run the cases that AWS publishes for it.
 
-mod arn;
-#[cfg(test)]
-mod cases;
-mod directory;
-
 use std::fmt;
 use std::net::IpAddr;
 
 use laneway_lanes::{Origin, Scheme};
 
-use self::arn::{AccessPoint, is_arn, is_label, unreachable_alias};
-pub(super) use self::directory::is_directory;
 use crate::encode::component;
-use crate::endpoint::Endpoint;
-use crate::partition::Partition;
+use crate::endpoint::{Endpoint, Partition};
 use crate::{Error, ErrorKind, Operation, Settings};
 
 /// The rules for the address of a request.
@@ -98,7 +90,7 @@ impl Address {
     }
 
     /// Returns true if the endpoints are AWS's own, which differ from region to region.
-    pub(super) fn is_aws(&self) -> bool {
+    fn is_aws(&self) -> bool {
         self.endpoint.is_none()
     }
 
@@ -197,11 +189,11 @@ impl Address {
         region: &str,
         target: &str,
     ) -> Result<RequestAddress, AddressError> {
-        let zone = directory::zone(bucket)?;
+        let zone = zone(bucket)?;
         if self.variant.accelerate {
             return Err(format!("{bucket:?} can't be used: directory buckets have no Transfer Acceleration"));
         }
-        let region = directory::region_of_zone(zone).unwrap_or_else(|| signing_region(region).to_owned());
+        let region = region_of_zone(zone).unwrap_or_else(|| signing_region(region).to_owned());
         let suffix = self.partition(&region)?.suffix;
         let Variant { dualstack, fips, .. } = self.variant;
         let (fips, dualstack) = (if fips { "fips-" } else { "" }, if dualstack { "dualstack." } else { "" });
@@ -289,6 +281,146 @@ impl fmt::Display for Address {
     }
 }
 
+/// The access point that an ARN names.
+///
+/// Access points, which are named by an ARN in place of a bucket's name: `arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME`
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-points-naming.html>).
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct AccessPoint {
+    /// The first label of the host name: the access point's name and the account.
+    label: String,
+    region: String,
+}
+
+/// The reason why Laneway can't download through an Object Lambda access point. A Lambda function produces the bytes
+/// during the read, so their size and checksums aren't known in advance.
+const OBJECT_LAMBDA: &str = "the answers of an Object Lambda access point have neither the size nor the checksum of an object; \
+                             use the access point behind it";
+
+const OUTPOSTS: &str = "S3 on Outposts requires SigV4A signatures, which Laneway doesn't support";
+
+/// Returns the reason why an access point's alias can't be used, or `None` if it can. Aliases of plain access points
+/// (`NAME-METADATA-s3alias`) work like bucket names.
+fn unreachable_alias(bucket: &str) -> Option<&'static str> {
+    if bucket.ends_with("--ol-s3") {
+        return Some(OBJECT_LAMBDA);
+    }
+    bucket.ends_with("--op-s3").then_some(OUTPOSTS)
+}
+
+/// Returns whether a bucket's text is an ARN.
+fn is_arn(bucket: &str) -> bool {
+    bucket.starts_with("arn:")
+}
+
+impl AccessPoint {
+    /// Parses an ARN.
+    ///
+    /// # Errors
+    /// Returns the mistake in the ARN, or the reason why its target can't be reached.
+    fn parse(arn: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("{arn:?} can't be used: {why}");
+        let parts: Vec<&str> = arn.splitn(6, ':').collect();
+        let [_, partition, service, region, account, resource] = parts[..] else {
+            return Err(wrong("an access point's ARN is arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME"));
+        };
+        match service {
+            "s3" => {}
+            "s3-object-lambda" => return Err(wrong(OBJECT_LAMBDA)),
+            "s3-outposts" => return Err(wrong(OUTPOSTS)),
+            _ => return Err(wrong("its service isn't s3")),
+        }
+        let Some((kind, name)) = resource.split_once([':', '/']).filter(|(_, name)| !name.is_empty()) else {
+            return Err(wrong("it doesn't name an access point"));
+        };
+        if kind != "accesspoint" {
+            return Err(wrong("it isn't the ARN of an access point"));
+        }
+        if region.is_empty() {
+            return Err(wrong(
+                "a multi-region access point requires SigV4A signatures, which Laneway doesn't support; \
+                 use the access point or the bucket of one region",
+            ));
+        }
+        if !is_label(region) {
+            return Err(wrong("it doesn't name a region"));
+        }
+        if Partition::of(region).name != partition {
+            return Err(wrong("its region is in another partition"));
+        }
+        if !is_label(account) {
+            return Err(wrong("it doesn't name an account"));
+        }
+        if name.contains([':', '/']) {
+            return Err(wrong("nothing may follow the access point's name"));
+        }
+        if !is_label(name) {
+            return Err(wrong("names of access points are made of letters, digits and hyphens"));
+        }
+        Ok(Self { label: format!("{name}-{account}"), region: region.to_owned() })
+    }
+}
+
+/// Returns whether a text can be a label of a host name.
+fn is_label(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 63 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+/// The endings of the names of directory buckets and of access points to them.
+const ENDINGS: [&str; 2] = ["--x-s3", "--xa-s3"];
+
+/// Returns true if a name belongs to a directory bucket. AWS reserves these endings, so no other bucket's name has
+/// them.
+pub(in crate::s3) fn is_directory(bucket: &str) -> bool {
+    ENDINGS.iter().any(|ending| bucket.ends_with(ending))
+}
+
+/// Returns the zone of a directory bucket.
+///
+/// # Errors
+/// Returns the mistake in the name.
+fn zone(bucket: &str) -> Result<&str, String> {
+    let wrong = |why: &str| Err(format!("{bucket:?} isn't a valid name of a directory bucket: {why}"));
+    let Some(named) = ENDINGS.iter().find_map(|ending| bucket.strip_suffix(ending)) else {
+        return wrong("it doesn't end in --x-s3");
+    };
+    let Some((name, zone)) = named.rsplit_once("--").filter(|(name, _)| !name.is_empty()) else {
+        return wrong("it names no zone");
+    };
+    if !is_label(bucket) || bucket.bytes().any(|b| b.is_ascii_uppercase()) || name.starts_with('-') {
+        return wrong("it can't be part of a host name");
+    }
+    match zone.split_once('-') {
+        Some((area, place)) if !area.is_empty() && !place.is_empty() => Ok(zone),
+        _ => wrong("it names no zone"),
+    }
+}
+
+/// Returns the region in a zone's id: `usw2-az1` is in us-west-2. Returns `None` if the region can't be derived from
+/// the id.
+fn region_of_zone(zone: &str) -> Option<String> {
+    let area = zone.split('-').next()?;
+    let (continent, rest) = area.split_at_checked(2)?;
+    if !matches!(continent, "af" | "ap" | "ca" | "eu" | "il" | "me" | "mx" | "sa" | "us") {
+        return None;
+    }
+    let digits = rest.find(|c: char| c.is_ascii_digit())?;
+    let (direction, number) = rest.split_at(digits);
+    let direction = match direction {
+        "c" => "central",
+        "e" => "east",
+        "n" => "north",
+        "ne" => "northeast",
+        "nw" => "northwest",
+        "s" => "south",
+        "se" => "southeast",
+        "sw" => "southwest",
+        "w" => "west",
+        _ => return None,
+    };
+    number.bytes().all(|b| b.is_ascii_digit()).then(|| format!("{continent}-{direction}-{number}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,5 +502,111 @@ mod tests {
             located(None, None, alias, "/k"),
             format!("https://{alias}.s3.eu-west-1.amazonaws.com /k")
         );
+    }
+
+    #[test]
+    fn an_arn_names_access_point_account_and_region() {
+        for separator in [':', '/'] {
+            let arn = format!("arn:aws:s3:us-west-2:123456789012:accesspoint{separator}data");
+            let point = AccessPoint::parse(&arn).expect("an access point");
+            assert_eq!((point.label.as_str(), point.region.as_str()), ("data-123456789012", "us-west-2"));
+        }
+    }
+
+    #[test]
+    fn what_would_need_other_signatures_is_refused_by_name() {
+        let mrap = AccessPoint::parse("arn:aws:s3::123456789012:accesspoint:mfzwi23gnjvgw.mrap");
+        assert!(mrap.is_err_and(|e| e.contains("multi-region access point") && e.contains("SigV4A")));
+        let outpost = "arn:aws:s3-outposts:us-east-1:123456789012:outpost/op-01234567890123456/accesspoint/r";
+        assert!(AccessPoint::parse(outpost).is_err_and(|e| e.contains("Outposts")));
+        let lambda = "arn:aws:s3-object-lambda:us-east-1:123456789012:accesspoint/banner";
+        assert!(AccessPoint::parse(lambda).is_err_and(|e| e.contains("Object Lambda")));
+        assert!(unreachable_alias("banner-abc--ol-s3").is_some() && unreachable_alias("x--op-s3").is_some());
+        assert!(unreachable_alias("data-hrzrlukc5m36ft7okagglf3gmwluqa-s3alias").is_none());
+    }
+
+    #[test]
+    fn a_directory_buckets_name_ends_in_its_zone() {
+        assert_eq!(zone("b--usw2-az1--x-s3"), Ok("usw2-az1"));
+        assert_eq!(zone("my--s3--bucket--abcd-ab1--x-s3"), Ok("abcd-ab1"));
+        assert_eq!(zone("p--test1-long1-zone-ab1--xa-s3"), Ok("test1-long1-zone-ab1"));
+        for bad in ["b--usaz1--x-s3", "usw2-az1--x-s3", "my.b--usw2-az1--x-s3", "B--usw2-az1--x-s3"] {
+            assert!(zone(bad).is_err(), "{bad}");
+        }
+        assert!(is_directory("b--usw2-az1--x-s3") && !is_directory("b--usw2-az1--x-s3x"));
+    }
+
+    #[test]
+    fn a_zones_id_tells_its_region() {
+        for (zone, region) in [
+            ("use1-az4", Some("us-east-1")),
+            ("usw2-az12", Some("us-west-2")),
+            ("apne1-az1", Some("ap-northeast-1")),
+            ("aps1-az3", Some("ap-south-1")),
+            ("eun1-az1", Some("eu-north-1")),
+            ("usw2-lax1-az1", Some("us-west-2")),
+            ("abcd-ab1", None),
+            ("test-zone-ab1", None),
+            ("é-a", None),
+        ] {
+            assert_eq!(region_of_zone(zone).as_deref(), region, "{zone}");
+        }
+    }
+
+    /// A test case that AWS publishes for its endpoint rules, from `cases.txt`.
+    struct Case<'a> {
+        region: &'a str,
+        bucket: &'a str,
+        settings: Settings,
+        expected: &'a str,
+    }
+
+    fn cases() -> impl Iterator<Item = Case<'static>> {
+        let lines = include_str!("address/cases.txt")
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.map(|line| {
+            let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [region, bucket, flags, endpoint, expected] = fields[..] else { panic!("{line}") };
+            let has = |flag: char| flags.contains(flag).then_some(true);
+            let endpoint = Some(endpoint).filter(|endpoint| *endpoint != "-").map(str::to_owned);
+            let settings = Settings {
+                // By default, AWS's rules put the bucket into the host name of any endpoint. Laneway does so only on AWS,
+                // so the cases set it.
+                s3_path_style: has('p').or(endpoint.is_some().then_some(false)),
+                s3_endpoint: endpoint,
+                s3_dualstack: has('d'),
+                s3_fips: has('f'),
+                s3_accelerate: has('a'),
+                ..Settings::default()
+            };
+            Case { region, bucket: bucket.trim_matches('*'), settings, expected }
+        })
+    }
+
+    fn answer(case: &Case<'_>) -> Result<String, Error> {
+        let place = Address::new(&case.settings)?.locate(case.bucket, case.region, "")?;
+        let url = format!("{}{}", place.origin, place.target);
+        let session = if is_directory(case.bucket) { " session" } else { "" };
+        Ok(format!("{} {} {}{session}", url.trim_end_matches('/'), place.service, place.region))
+    }
+
+    #[test]
+    fn addresses_are_those_of_awss_endpoint_rules() {
+        let (mut differ, mut run) = (Vec::new(), 0);
+        for case in cases() {
+            run += 1;
+            let found = answer(&case);
+            let same = match &found {
+                Ok(found) => found == case.expected,
+                Err(error) => case.expected == "-" && error.is_invalid(),
+            };
+            if !same {
+                differ.push(format!("{} {} {:?}: {found:?}", case.region, case.bucket, case.settings));
+                differ.push(format!("    not {}", case.expected));
+            }
+        }
+        assert!(differ.is_empty(), "{}", differ.join("\n"));
+        assert!(run >= 150, "{run} cases");
     }
 }

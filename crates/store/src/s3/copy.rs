@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::S3;
 use super::conditions::{NO_GENERATIONS, on_write, quoted, unquoted};
-use super::head::object_target;
+use super::get::object_target;
 use super::headers::{check_options, describe, hex_md5};
 use super::write_conditions::ConditionalWrite;
 use crate::checksum::decode_crc32c;

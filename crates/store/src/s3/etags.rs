@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use laneway_lanes::{Body, Origin, ResponseHead};
 
 use crate::checksum::{PartsAlgorithm, md5_of_part};
-use crate::partition::Partition;
+use crate::endpoint::Partition;
 use crate::{Checksums, ObjectId, ObjectMeta};
 
 /// The domain of Fastly's object storage, whose ETags aren't MD5s

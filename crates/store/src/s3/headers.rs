@@ -5,7 +5,7 @@ use laneway_lanes::ResponseHead;
 
 use super::conditions::unquoted;
 use super::etags::is_made_up;
-use super::tags;
+use super::set_meta;
 use crate::checksum::{PartsAlgorithm, decode_crc32c, decode_crc64, encode_crc32c, of_etag};
 use crate::exchange::{Outgoing, UnsendableHeader};
 use crate::timestamp::{rfc3339, to_rfc3339};
@@ -172,7 +172,7 @@ pub(super) fn describe(
     }
     outgoing = outgoing
         .header_some("x-amz-acl", options.acl.as_deref())?
-        .header_some("x-amz-tagging", tags::header(&options.tags).as_deref())?;
+        .header_some("x-amz-tagging", set_meta::tags_header(&options.tags).as_deref())?;
     if let Some(Retention { mode, until }) = options.retention {
         outgoing = outgoing
             .header("x-amz-object-lock-mode", mode.name())?

@@ -3,11 +3,10 @@
 use http::{HeaderValue, Method};
 use serde::Deserialize;
 
-use super::S3;
 use super::address::is_directory;
 use super::conditions::unquoted;
-use super::restore_status::{self, RestoreStatus, RestoreStatusSupport};
-use super::versions;
+use super::restore::{RestoreStatus, RestoreStatusSupport};
+use super::{S3, restore, versions};
 use crate::encode::{QueryString, decode_listed};
 use crate::exchange::{Exchange, Outgoing};
 use crate::listing::cutter::{Cutter, TextSearch};
@@ -79,8 +78,8 @@ fn request(list: &List, form: ListForm, asks_restores: bool) -> Outgoing {
     let mut outgoing =
         Outgoing { expected: Some(PAGE_ASSUMED), ..Outgoing::new(Method::GET, query.to_string()) };
     if asks_restores {
-        let attribute = HeaderValue::from_static(restore_status::ATTRIBUTE);
-        outgoing.headers.insert(restore_status::HEADER, attribute);
+        let attribute = HeaderValue::from_static(restore::ATTRIBUTE);
+        outgoing.headers.insert(restore::HEADER, attribute);
     }
     outgoing
 }
@@ -211,7 +210,7 @@ impl S3PageParser {
         meta.version = meta.etag.clone().map(Version::ETag);
         meta.updated = content.last_modified.as_deref().and_then(rfc3339);
         meta.storage_class = content.storage_class;
-        restore_status::apply(&mut meta, content.restore_status, self.asked_restores);
+        restore::apply(&mut meta, content.restore_status, self.asked_restores);
         Ok(Some(meta))
     }
 }

@@ -10,23 +10,22 @@ use serde::Deserialize;
 
 use super::S3;
 use super::address::is_directory;
-use super::checksum_support::{RequestForms, demands_checksum};
-use super::chosen_checksum::PartSha256s;
+use super::checksum_support::{PartSha256s, RequestForms, demands_checksum};
 use super::conditions::{on_write, unquoted};
-use super::head::object_target;
+use super::get::object_target;
 use super::headers::{check_options, checked, checksums, describe, md5, reported};
 use super::write_conditions::ConditionalWrite;
-use crate::checksum::{PartsAlgorithm, composite, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
+use crate::checksum::{PartsAlgorithm, decode_crc64, encode_crc32c, encode_md5, md5_of_part};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing, UnsendableHeader};
 use crate::multipart::{
-    self, BEGINNINGS_MAX, MultipartDialect, damaged, in_order, part_of, part_request, upload_id,
+    BEGINNINGS_MAX, MultipartDialect, damaged, in_order, part_of, part_request, upload_id,
 };
 use crate::reconcile::{compared, landed, unread};
 use crate::{
     ChecksumAlgorithm, Checksums, Condition, Error, ErrorKind, Multipart, ObjectId, ObjectMeta, Operation,
-    Part, PartChecksums, PutOptions, Version, xml,
+    Part, PartChecksums, PutOptions, Version, checksum, multipart, xml,
 };
 
 pub(super) fn begin_request(
@@ -86,7 +85,7 @@ fn expected(upload: &Multipart, parts: &[Part], whole: &Checksums) -> Checksums 
     let mut sums = whole.clone();
     if upload.checksums == PartChecksums::Composite {
         let crcs: Option<Vec<u32>> = in_order(parts).iter().map(|part| part.crc32c).collect();
-        sums.parts = crcs.map(|crcs| composite(crcs.into_iter()));
+        sums.parts = crcs.map(|crcs| checksum::composite(crcs.into_iter()));
     }
     sums
 }
@@ -382,7 +381,7 @@ mod tests {
         let whole = Checksums::crc32c(9);
         let sums = expected(&upload(PartChecksums::Composite), &parts, &whole);
         assert_eq!(sums.parts.map(|p| p.parts), Some(2));
-        assert_eq!(sums.parts, Some(composite([1, 2].into_iter())));
+        assert_eq!(sums.parts, Some(crate::checksum::composite([1, 2].into_iter())));
         assert_eq!(expected(&upload(PartChecksums::FullObject), &parts, &whole), whole);
         let unknown = [Part { crc32c: None, ..part(1, 0) }];
         assert_eq!(expected(&upload(PartChecksums::Composite), &unknown, &whole).parts, None);

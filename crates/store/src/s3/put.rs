@@ -6,7 +6,7 @@ use laneway_lanes::Body;
 use super::S3;
 use super::checksum_support::BodyChecksum;
 use super::conditions::on_write;
-use super::head::object_target;
+use super::get::object_target;
 use super::headers::{check_options, checked, describe, meta};
 use super::write_conditions::ConditionalWrite;
 use crate::checksum::{encode_md5, md5_of};

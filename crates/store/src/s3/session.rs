@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 use laneway_lanes::{Lanes, Request, Response};
 use serde::Deserialize;
 
-use super::signer::S3Signer;
+use super::signing::S3Signer;
 use super::{S3, encryption};
 use crate::credentials::new_number;
 use crate::exchange::{Exchange, HttpDialect, Outgoing};

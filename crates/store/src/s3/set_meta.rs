@@ -1,24 +1,29 @@
-//! `set_meta`: copies an object onto itself with other metadata. An object that is too large for a single copy is
-//! replaced by a multipart upload, whose parts are copied from the object itself.
-//! <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
+//! `set_meta`: copies an object onto itself with other metadata, and changes its tags and its access control list. An
+//! object that is too large for a single copy is replaced by a multipart upload, whose parts are copied from the
+//! object itself. <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html>
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use http::HeaderValue;
-use laneway_lanes::ResponseHead;
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use laneway_lanes::{Body, ResponseHead};
+use serde::Deserialize;
 
 use super::conditions::unquoted;
-use super::copy::{self, COPY_RESULTS, CopyResult};
+use super::copy::{COPY_RESULTS, CopyResult};
+use super::get::object_target;
 use super::headers::check_options;
 use super::multipart::begin_request;
 use super::write_conditions::ConditionalWrite;
-use super::{CAPABILITIES, S3};
-use crate::checksum::Comparison;
+use super::{CAPABILITIES, S3, copy};
+use crate::checksum::{Comparison, encode_md5, md5_of};
+use crate::encode::{QueryString, component, xml_text};
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
 use crate::{
-    Changing, Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta, Operation,
-    PartChecksums, PutOptions, Version, xml,
+    AccessGrant, Changing, Condition, Error, ErrorKind, MetaChange, Multipart, ObjectId, ObjectMeta,
+    Operation, PartChecksums, PutOptions, Version, xml,
 };
 
 /// Headers that a copy with new metadata would lose, and that a [`MetaChange`] can't set. They are sent with the values
@@ -221,6 +226,136 @@ impl S3 {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct AccessControlPolicy {
+    #[serde(default)]
+    access_control_list: GrantList,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct GrantList {
+    grant: Vec<GrantElement>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct GrantElement {
+    #[serde(default)]
+    grantee: Grantee,
+    #[serde(default)]
+    permission: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Grantee {
+    #[serde(rename = "ID")]
+    id: Option<String>,
+    #[serde(rename = "URI")]
+    uri: Option<String>,
+    email_address: Option<String>,
+}
+
+impl From<GrantElement> for AccessGrant {
+    fn from(element: GrantElement) -> Self {
+        let Grantee { id, uri, email_address } = element.grantee;
+        // A group's URI ends in its name.
+        let group = uri.map(|uri| uri.rsplit('/').next().unwrap_or_default().to_owned());
+        let grantee = group.or(id).or(email_address).unwrap_or_default();
+        Self { grantee, permission: element.permission }
+    }
+}
+
+/// Access control lists of objects: GetObjectAcl and PutObjectAcl
+/// (<https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html>). By default, Amazon disables them in
+/// new buckets.
+fn acl_target(id: &ObjectId) -> String {
+    object_target(id, &QueryString::new().and("acl", ""))
+}
+
+impl S3 {
+    pub(crate) async fn read_acl(&self, id: &ObjectId) -> Result<Vec<AccessGrant>, Error> {
+        let exchange = Exchange::object(self, Operation::Access, id);
+        let sent = exchange.send(&Outgoing::new(Method::GET, acl_target(id))).await?;
+        let policy: AccessControlPolicy = xml::answer(&sent.response.body, &["AccessControlPolicy"])
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't an access control list: {e}")))?;
+        Ok(policy.access_control_list.grant.into_iter().map(AccessGrant::from).collect())
+    }
+
+    async fn write_acl(&self, id: &ObjectId, acl: &str) -> Result<(), Error> {
+        let exchange = Exchange::object(self, Operation::SetMeta, id);
+        let outgoing = Outgoing::new(Method::PUT, acl_target(id)).header("x-amz-acl", acl);
+        let outgoing = outgoing.map_err(|e| exchange.error(ErrorKind::Invalid, e.to_string()))?;
+        exchange.send(&outgoing).await.map(drop)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Tagging {
+    #[serde(default)]
+    tag_set: TagSet,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct TagSet {
+    tag: Vec<Tag>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Tag {
+    key: String,
+    #[serde(default)]
+    value: String,
+}
+
+/// Encodes tags for `x-amz-tagging`, like the query of a URL.
+pub(super) fn tags_header(tags: &BTreeMap<String, String>) -> Option<String> {
+    let pairs = tags.iter().map(|(key, value)| format!("{}={}", component(key), component(value)));
+    (!tags.is_empty()).then(|| pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// Writes the document that replaces an object's tags.
+fn tags_document(tags: &BTreeMap<String, String>) -> Option<String> {
+    let mut text = String::from("<Tagging xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><TagSet>");
+    for (key, value) in tags {
+        let (key, value) = (xml_text(key)?, xml_text(value)?);
+        text += &format!("<Tag><Key>{key}</Key><Value>{value}</Value></Tag>");
+    }
+    text += "</TagSet></Tagging>";
+    Some(text)
+}
+
+impl S3 {
+    /// Replaces an object's tags. S3 also accepts an empty set.
+    async fn write_tags(&self, id: &ObjectId, tags: &BTreeMap<String, String>) -> Result<(), Error> {
+        let exchange = Exchange::object(self, Operation::SetMeta, id);
+        let unsendable = || exchange.error(ErrorKind::Invalid, "a tag holds control characters");
+        let mut outgoing =
+            Outgoing::new(Method::PUT, object_target(id, &QueryString::new().and("tagging", "")));
+        outgoing.body = Body::from(Bytes::from(tags_document(tags).ok_or_else(unsendable)?));
+        let md5 = md5_of(&outgoing.body).map(encode_md5);
+        let outgoing = outgoing
+            .header("content-type", "application/xml")
+            .and_then(|outgoing| outgoing.header_some("content-md5", md5.as_deref()))
+            .map_err(|e| exchange.unsendable(&e))?;
+        exchange.send(&outgoing).await.map(drop)
+    }
+
+    pub(crate) async fn read_tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {
+        let exchange = Exchange::object(self, Operation::Tags, id);
+        let outgoing = Outgoing::new(Method::GET, object_target(id, &QueryString::new().and("tagging", "")));
+        let sent = exchange.send(&outgoing).await?;
+        let answer: Tagging = xml::answer(&sent.response.body, &["Tagging"])
+            .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't a list of tags: {e}")))?;
+        Ok(answer.tag_set.tag.into_iter().map(|tag| (tag.key, tag.value)).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, StatusCode};
@@ -337,5 +472,39 @@ mod tests {
         found.cache_control = None;
         found.storage_class = None;
         assert_eq!(changing.differing(&found), ["cache control", "storage class"]);
+    }
+
+    #[test]
+    fn a_grant_names_an_account_or_a_group() {
+        let body = b"<AccessControlPolicy xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Owner><ID>o</ID></Owner>\
+            <AccessControlList><Grant><Grantee xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:type=\"CanonicalUser\">\
+            <ID>o</ID></Grantee><Permission>FULL_CONTROL</Permission></Grant><Grant><Grantee><URI>\
+            http://acs.amazonaws.com/groups/global/AllUsers</URI></Grantee><Permission>READ</Permission></Grant>\
+            </AccessControlList></AccessControlPolicy>";
+        let policy: AccessControlPolicy = xml::answer(body, &["AccessControlPolicy"]).expect("a policy");
+        let grants: Vec<_> = policy.access_control_list.grant.into_iter().map(AccessGrant::from).collect();
+        let grant = |grantee: &str, permission: &str| AccessGrant {
+            grantee: grantee.to_owned(),
+            permission: permission.to_owned(),
+        };
+        assert_eq!(grants, [grant("o", "FULL_CONTROL"), grant("AllUsers", "READ")]);
+    }
+
+    #[test]
+    fn tags_are_encoded_in_the_header_and_read_from_the_document() {
+        let tags: BTreeMap<_, _> =
+            [("team", "a b"), ("x=y", "1&2")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        assert_eq!(tags_header(&tags).as_deref(), Some("team=a%20b&x%3Dy=1%262"));
+        assert_eq!(tags_header(&BTreeMap::new()), None);
+        let written = tags_document(&tags).expect("a document");
+        let back: Tagging = xml::answer(written.as_bytes(), &["Tagging"]).expect("tags");
+        assert_eq!(back.tag_set.tag.len(), 2);
+        assert!(tags_document(&[("\u{1}".to_owned(), String::new())].into()).is_none());
+        let body = b"<Tagging xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><TagSet><Tag><Key>team</Key><Value>a b</Value></Tag>\
+                     <Tag><Key>x=y</Key><Value>1&amp;2</Value></Tag></TagSet></Tagging>";
+        let read: Tagging = xml::read(body).expect("tags");
+        assert_eq!(read.tag_set.tag.into_iter().map(|t| (t.key, t.value)).collect::<BTreeMap<_, _>>(), tags);
+        let none: Tagging = xml::read(b"<Tagging><TagSet/></Tagging>").expect("no tags");
+        assert!(none.tag_set.tag.is_empty());
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use http::StatusCode;
 use laneway_lanes::{Origin, ResponseHead};
 
-use crate::partition::Partition;
+use crate::endpoint::Partition;
 use crate::{Condition, Error};
 
 /// A kind of write that can have a condition.

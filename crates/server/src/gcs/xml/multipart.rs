@@ -9,14 +9,13 @@ use quick_xml::events::Event;
 
 use super::{ApiError, ApiResult, XmlCall, XmlDocument, attributes, empty, quoted, receive, stored};
 use crate::checksum::base64;
-use crate::gcs::hash::ExpectedChecksums;
 use crate::gcs::media::insert;
 use crate::gcs::resource::rfc3339;
+use crate::gcs::upload::ExpectedChecksums;
 use crate::gcs::{check_name, encryption};
-use crate::objects::assembly::{self, AssemblyError, NamedPart};
 use crate::objects::precondition::Precondition;
-use crate::objects::uploads::{OpenUpload, UploadPart};
-use crate::objects::{NewObject, now_us};
+use crate::objects::uploads::{AssemblyError, NamedPart, OpenUpload, UploadPart};
+use crate::objects::{NewObject, now_us, uploads};
 
 /// The maximum size of a list of parts. It is enough for 10,000 parts with their ETags.
 const COMPLETION_BYTES_MAX: usize = 4 << 20;
@@ -73,14 +72,14 @@ pub(super) async fn complete(mut call: XmlCall<'_>) -> ApiResult {
     let body = body.ok_or_else(|| ApiError::parse("the list of parts is larger than 4 MiB"))?;
     let named = parse(&body).ok_or_else(|| ApiError::parse("the list of parts can't be read"))?;
     let selected =
-        assembly::select(&upload.parts(), &named, call.state.config.part_size_min).map_err(misfit)?;
+        uploads::select(&upload.parts(), &named, call.state.config.part_size_min).map_err(misfit)?;
     let new = NewObject {
         attributes: upload.attributes.clone(),
-        etag: Some(assembly::etag(&selected)),
+        etag: Some(uploads::etag(&selected)),
         components: Some(selected.len() as u32),
         ..Default::default()
     };
-    let written = assembly::join(&selected);
+    let written = uploads::join(&selected);
     let object = call
         .state
         .objects

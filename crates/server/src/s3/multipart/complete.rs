@@ -7,15 +7,15 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Result, s3_error};
 
 use super::{admit, find};
 use crate::checksum::{Algorithm, base64, of_bytes};
-use crate::objects::NewObject;
-use crate::objects::assembly::{self, AssemblyError, NamedPart};
-use crate::objects::object::StoredChecksum;
-use crate::objects::options::ObjectEncryption;
-use crate::objects::uploads::{OpenUpload, UploadChecksum, UploadPart as StoredPart};
+use crate::objects::object::{ObjectEncryption, StoredChecksum};
+use crate::objects::uploads::{
+    AssemblyError, NamedPart, OpenUpload, UploadChecksum, UploadPart as StoredPart,
+};
 use crate::objects::writer::WrittenContent;
+use crate::objects::{NewObject, uploads};
+use crate::s3::buckets::is_directory;
 use crate::s3::checksums::{ALGORITHMS, header, kind, name, set_checksum};
-use crate::s3::completions::Completion;
-use crate::s3::directory::is_directory;
+use crate::s3::multipart::Completion;
 use crate::s3::object_options::customer_of;
 use crate::s3::{S3Dialect, conditions, encryption, refusal, versions};
 
@@ -48,13 +48,13 @@ pub(in crate::s3) fn complete(
     if key.is_some() || upload.checksum.is_some() {
         admit(&upload, key.as_ref())?;
     }
-    let parts = assembly::select(&upload.parts(), &names, dialect.config.part_size_min)
-        .and_then(|parts| if dialect.habits.equal_parts { assembly::equal(parts) } else { Ok(parts) })
+    let parts = uploads::select(&upload.parts(), &names, dialect.config.part_size_min)
+        .and_then(|parts| if dialect.habits.equal_parts { uploads::are_equal(parts) } else { Ok(parts) })
         .map_err(misfit)?;
     for (listed, part) in listed.iter().zip(&parts) {
         check_listed(listed, part)?;
     }
-    let written = assembly::join(&parts);
+    let written = uploads::join(&parts);
     if input.mpu_object_size.is_some_and(|size| size as u64 != written.sums.size) {
         return Err(s3_error!(
             InvalidRequest,
@@ -80,7 +80,7 @@ pub(in crate::s3) fn complete(
         attributes: upload.attributes.clone(),
         etag: Some(match is_directory(&input.bucket) {
             true => encryption::opaque_etag(written.sums.crc32c),
-            false => assembly::etag(&parts),
+            false => uploads::etag(&parts),
         }),
         checksum: checksum.clone(),
         components: None,

@@ -6,18 +6,15 @@ use std::time::Duration;
 
 use laneway_lanes::Lanes;
 
-use super::super::cache;
-use super::super::caller_provider;
-use super::super::command;
 use super::super::deadline::reported_when_slow;
 use super::super::failure::CredentialFailure;
 use super::super::request::CredentialRequest;
+use super::super::{cache, caller_provider, command};
 use super::plan::{PlanInput, plan};
-use super::source::{AwsSource, ContainerToken, IamRole, NamedSource, StsEndpoint};
-use super::temporary::{answered, read};
-use super::{instance, sso, sts};
+use super::source::{AwsSource, ContainerToken, IamRole, NamedSource, StsEndpoint, answered, read_keys};
+use super::{sso, sts};
 use crate::aws_files::{AwsFiles, ProfileChoice};
-use crate::partition::Partition;
+use crate::endpoint::Partition;
 use crate::settings::MfaPrompt;
 use crate::{AccessKey, AssumedRole, CredentialProvider, Environment, ExpiringKey, Settings};
 
@@ -153,7 +150,7 @@ impl AwsChain {
                 AwsSource::Login { profile } => of_login(profile, &self.environment).await,
                 AwsSource::Container { url, token } => container(url, token.as_ref(), &self.lanes).await,
                 AwsSource::Instance(instance) => {
-                    return instance::keys(&planned.name, instance, &self.lanes).await;
+                    return sts::instance_keys(&planned.name, instance, &self.lanes).await;
                 }
             };
             outcome.map_err(|cause| CredentialFailure::unusable(&planned.name, cause))
@@ -208,7 +205,7 @@ async fn process(line: &str, environment: &Environment) -> Result<ExpiringKey, S
     let output = command::run(line, environment, &[], Some(PROCESS_LIMIT)).await?;
     let version = serde_json::from_slice::<serde_json::Value>(&output).ok();
     match version.as_ref().map(|document| &document["Version"]) {
-        Some(version) if version == 1 => read(&output).map_err(|cause| format!("its output: {cause}")),
+        Some(version) if version == 1 => read_keys(&output).map_err(|cause| format!("its output: {cause}")),
         Some(serde_json::Value::Number(version)) => {
             Err(format!("its output has version {version}, which isn't known"))
         }

@@ -11,8 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::super::request::{CredentialRequest, malformed};
-use super::source::SsoRole;
-use super::temporary::UnparsedKey;
+use super::source::{SsoRole, UnparsedKey};
 use crate::ExpiringKey;
 use crate::digest::hex_sha1;
 use crate::timestamp::{end_in, rfc3339, to_rfc3339};

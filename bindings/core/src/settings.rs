@@ -161,7 +161,14 @@ pub static SETTINGS: &[ClientSetting] = &[
     setting!(
         stall_timeout,
         Duration,
-        "An attempt of a request fails if no byte moves in either direction for this time."
+        "An attempt of a request fails if no byte moves in either direction for this time.",
+        |builder, value| {
+            let timeout = value.read::<Duration>()?;
+            if timeout < Duration::from_millis(1) {
+                return Err(InvalidValue::Value("the value must be at least 1 ms".to_owned()));
+            }
+            Ok(builder.stall_timeout(timeout))
+        }
     ),
     setting!(
         user_agent_suffix,

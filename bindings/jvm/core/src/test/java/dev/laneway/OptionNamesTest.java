@@ -58,6 +58,7 @@ class OptionNamesTest {
     refused.put("memory: the value has the wrong type", Laneway.builder().memory(-1));
     refused.put("connectionsMax: the value must be at least 1", Laneway.builder().connectionsMax(0));
     refused.put("retryFor: ", Laneway.builder().retryFor(Duration.ofSeconds(-1)));
+    refused.put("stallTimeout: the value must be at least 1 ms", Laneway.builder().stallTimeout(Duration.ZERO));
     refused.put("customerKey: ", Laneway.builder().customerKey("abc"));
     refused.put("sessionToken needs Laneway.Builder.accessKey", Laneway.builder().sessionToken("t"));
     refused.forEach(

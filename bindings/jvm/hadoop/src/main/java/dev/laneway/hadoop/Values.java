@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
@@ -54,9 +55,21 @@ final class Values {
     return value(key).map(Value::text);
   }
 
-  /** Does the same for a flag. */
+  /**
+   * Does the same for a flag.
+   *
+   * @throws IllegalArgumentException for a text other than true and false; the message names the key
+   */
   Optional<Boolean> flag(String key) {
-    return text(key).map(Boolean::parseBoolean);
+    return value(key).map(Values::flag);
+  }
+
+  private static boolean flag(Value value) {
+    return switch (value.text().toLowerCase(Locale.ROOT)) {
+      case "true" -> true;
+      case "false" -> false;
+      default -> throw new IllegalArgumentException(value.name() + " must be true or false, and is " + value.text());
+    };
   }
 
   boolean isOn(String key) {

@@ -110,6 +110,16 @@ class KeyRulesTest {
     assertEquals(key + " must be a number, or a size such as 64M, and is banana", refused.getMessage());
   }
 
+  @ParameterizedTest
+  @CsvSource({"fs.s3a.path.style.access", "fs.s3a.bucket.lake.path.style.access"})
+  void anUnreadableFlagIsReportedWithItsKey(String key) {
+    Configuration conf = new Configuration(false);
+    conf.set(key, "ture");
+    IllegalArgumentException refused =
+        assertThrows(IllegalArgumentException.class, () -> Settings.of(URI.create("s3a://lake/"), conf));
+    assertEquals(key + " must be true or false, and is ture", refused.getMessage());
+  }
+
   @Test
   void keysOfOtherBucketsAndHarmlessValuesAreIgnored() {
     Configuration conf = new Configuration(false);

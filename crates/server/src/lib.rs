@@ -48,12 +48,12 @@ mod socket;
 mod token_bucket;
 mod verb;
 
-pub use self::objects::object::{ObjectEncryption, ObjectOptions};
-pub use self::objects::settings::parse_bucket_name;
 pub use config::{AzureConfig, Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::ServerCounters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};
 pub use habits::{Conditions, Habits, ListingHabits, RefusedHeaders, Treatment};
+pub use objects::object::{ObjectEncryption, ObjectOptions};
+pub use objects::settings::parse_bucket_name;
 pub use objects::{Attributes, Object, Objects, VersionState, Versioning};
 pub use server::Server;

@@ -258,10 +258,10 @@ mod tests {
         let stage = Stage::set(3, 4);
         stage.server.store().put(BUCKET, "p/u/y", b"").unwrap();
         stage.wait(rung::single(&stage.work)).unwrap();
-        stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
+        stage.wait(crate::place::clear_objects(&stage.work.site, &stage.work.prefix)).unwrap();
         assert_eq!(stage.server.store().keys(BUCKET), ["p/u/y"]);
         // A method that failed at its first request leaves nothing to remove.
-        stage.wait(crate::stock::clear(&stage.work.site, &stage.work.prefix)).unwrap();
+        stage.wait(crate::place::clear_objects(&stage.work.site, &stage.work.prefix)).unwrap();
     }
 
     #[test]

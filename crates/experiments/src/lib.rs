@@ -41,7 +41,6 @@ pub mod room;
 mod site;
 pub mod slices;
 mod stage;
-mod stock;
 mod table;
 mod trace;
 mod turns;

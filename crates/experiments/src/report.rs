@@ -1,12 +1,10 @@
 //! A page of results with tables, plots and their explanations. The page is one HTML file that needs no network, script or library. The
 //! page has a layout for phones and colours for dark mode.
 
-mod bars;
-mod distribution;
+mod plots;
 mod scores;
 mod sections;
 mod svg;
-mod timeline;
 
 use std::fmt::Write as _;
 

@@ -13,11 +13,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::errand::{Address, Errand, Measured};
 use crate::place::{Imitated, Remote, Target};
-use crate::program::{self, Job, Program, Reached, Took};
+use crate::program::{Job, Program, Reached, Took};
 use crate::random::Random;
 use crate::rival::{Protocol, Rival, Tally, probe};
 use crate::site::Site;
-use crate::{Error, Failure, Stop, Workers, room, stock, turns};
+use crate::{Error, Failure, Stop, Workers, place, program, room, turns};
 
 /// The bucket of the embedded store, and of a remote store if the plan names none.
 const BUCKET: &str = "laneway-bench";
@@ -98,7 +98,7 @@ impl<'a> Stage<'a> {
             let site = Arc::new(stop.unless(prepared).await??);
             let new = match address.remote.bucket {
                 Some(_) => false,
-                None => stop.unless(stock::create_bucket(&site)).await?.map_err(Error::Store)?,
+                None => stop.unless(place::create_bucket(&site)).await?.map_err(Error::Store)?,
             };
             let (rtt, segment) = stop.unless(probe(&site)).await?.map_err(Error::Store)?;
             Ok::<_, Error>((site, rtt, segment, new))
@@ -324,7 +324,7 @@ impl<'a> Stage<'a> {
                 let keys = server.store().keys(&self.site.bucket);
                 Ok(keys.iter().filter(|key| key.starts_with(&prefix)).count())
             }
-            None => self.wait(stock::count(&self.site, &prefix))?.map_err(Error::Store),
+            None => self.wait(place::count_objects(&self.site, &prefix))?.map_err(Error::Store),
         }
     }
 
@@ -345,8 +345,8 @@ impl<'a> Stage<'a> {
         let parted = self.parted.borrow().clone();
         let cleared = self.runtime.block_on(async {
             match self.stop.is_asked() {
-                true => stock::clear_after_a_stop(&self.site, &prefix, &parted).await,
-                false => stock::clear(&self.site, &prefix).await,
+                true => place::clear_after_a_stop(&self.site, &prefix, &parted).await,
+                false => place::clear_objects(&self.site, &prefix).await,
             }
         });
         cleared.map_err(|failure| Left {
@@ -362,7 +362,7 @@ impl<'a> Stage<'a> {
     pub(crate) fn end(self) -> Result<(), Left> {
         self.clear("")?;
         if self.bucket_is_new {
-            let removed = self.runtime.block_on(stock::remove_bucket(&self.site));
+            let removed = self.runtime.block_on(place::remove_bucket(&self.site));
             removed.map_err(|failure| Left { url: format!("gs://{}", self.site.bucket), failure })?;
         }
         Ok(())

@@ -15,7 +15,6 @@ mod list;
 pub(crate) mod managed_folders;
 mod media;
 mod metadata;
-mod presigned;
 mod related;
 mod resource;
 pub(crate) mod resumable;

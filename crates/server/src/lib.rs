@@ -11,14 +11,14 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `config`, `server`, `initial` | setup, start and stop of a server, and the content that it begins with |
+//! | `config`, `server`, `initial` | setup, TLS, start and stop of a server, and the content that it begins with |
 //! | `habits` | the differences between services |
-//! | `socket`, `token_bucket`, `link`, `tls`, `connection` | bytes: a connection's cap, the imitated path, TLS, h1 and h2 |
-//! | `route`, `query`, `service`, `length`, `body` | requests: dialect, verb, handler and refusals |
+//! | `socket`, `token_bucket`, `link`, `connection` | bytes: a connection's cap, the imitated path, h1 and h2 |
+//! | `route`, `query`, `service`, `body` | requests: dialect, verb, handler and refusals |
 //! | `verb`, `fault` | verbs, and injected faults: grammar, selection of requests, effect on bodies |
 //! | `cross_origin` | preflights of browsers, and what pages of other origins may read |
 //! | `objects`, `checksum` | the store |
-//! | `gcs`, `s3`, `azure` | the dialects, one verb a file |
+//! | `gcs`, `s3`, `azure` | the dialects, one verb or group of verbs a file |
 
 mod azure;
 mod body;
@@ -48,12 +48,12 @@ mod socket;
 mod token_bucket;
 mod verb;
 
-pub use self::objects::object::{ObjectEncryption, ObjectOptions};
-pub use self::objects::settings::parse_bucket_name;
 pub use config::{AzureConfig, Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::ServerCounters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};
 pub use habits::{Conditions, Habits, ListingHabits, RefusedHeaders, Treatment};
+pub use objects::object::{ObjectEncryption, ObjectOptions};
+pub use objects::settings::parse_bucket_name;
 pub use objects::{Attributes, Object, Objects, VersionState, Versioning};
 pub use server::Server;

@@ -9,7 +9,6 @@ pub(crate) mod content;
 mod direct_access;
 pub(crate) mod disk;
 pub(crate) mod folders;
-pub(crate) mod glob;
 pub(crate) mod listing;
 pub(crate) mod object;
 pub(crate) mod precondition;

@@ -321,7 +321,7 @@ async fn refuse(
 /// Returns true if a request must be refused for its missing length. `has_ended` is true if the request has no body. On
 /// HTTP/2, a body needs no header with its length.
 ///
-/// GCS returns 411 to a POST, PUT or PATCH without `Content-Length`, unless its body is streamed
+/// GCS returns 411 to a POST, PUT or PATCH without `Content-Length`. A streamed body is an exception
 /// (<https://cloud.google.com/storage/docs/json_api/v1/status-codes#411-length-required>). S3 returns
 /// `MissingContentLength` even if the body is streamed, unless the request announces its size
 /// (<https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html>).

@@ -409,20 +409,6 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-const NO_CHANGING: &str = "this store can't change an object by an upload";
-
-const NO_MULTIPART: &str = "this store has no multipart uploads";
-
-const NO_SESSIONS: &str = "this store has no resumable sessions";
-
-const NO_FOLDERS: &str = "this store has no folders";
-
-const FIXED_BUCKETS: &str = "this store can't create, change or delete buckets";
-
-fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
-    Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)
-}
-
 /// The settings of a new bucket.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct NewBucket {
@@ -500,4 +486,18 @@ pub enum Restoration {
     Readable,
     /// S3: the object isn't in an archive. GCS: a live object has its name.
     NotNeeded,
+}
+
+const NO_CHANGING: &str = "this store can't change an object by an upload";
+
+const NO_MULTIPART: &str = "this store has no multipart uploads";
+
+const NO_SESSIONS: &str = "this store has no resumable sessions";
+
+const NO_FOLDERS: &str = "this store has no folders";
+
+const FIXED_BUCKETS: &str = "this store can't create, change or delete buckets";
+
+fn unsupported<D: Dialect + ?Sized>(dialect: &D, operation: Operation, id: &ObjectId, why: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, operation, why).on_object(dialect.provider(), id)
 }

@@ -240,10 +240,10 @@ impl HttpDialect for Gcs {
     }
 }
 
-const OWN: KeyHeaders =
+const OWN_KEY: KeyHeaders =
     ["x-goog-encryption-algorithm", "x-goog-encryption-key", "x-goog-encryption-key-sha256"];
 
-const OF_SOURCE: KeyHeaders = [
+const SOURCE_KEY: KeyHeaders = [
     "x-goog-copy-source-encryption-algorithm",
     "x-goog-copy-source-encryption-key",
     "x-goog-copy-source-encryption-key-sha256",
@@ -256,16 +256,16 @@ fn apply_customer_keys(headers: &mut HeaderMap, key_use: KeyUse, encryption: &En
     let (own, of_source) = (encryption.customer_key.as_ref(), encryption.source_customer_key.as_ref());
     match key_use {
         KeyUse::Nothing => {}
-        KeyUse::Object | KeyUse::New => key(headers, OWN, own),
-        KeyUse::Source => key(headers, OWN, of_source),
+        KeyUse::Object | KeyUse::New => insert_key(headers, OWN_KEY, own),
+        KeyUse::Source => insert_key(headers, OWN_KEY, of_source),
         KeyUse::Copy | KeyUse::PartCopy => {
-            key(headers, OWN, own);
-            key(headers, OF_SOURCE, of_source);
+            insert_key(headers, OWN_KEY, own);
+            insert_key(headers, SOURCE_KEY, of_source);
         }
     }
 }
 
-fn key(headers: &mut HeaderMap, names: KeyHeaders, key: Option<&CustomerKey>) {
+fn insert_key(headers: &mut HeaderMap, names: KeyHeaders, key: Option<&CustomerKey>) {
     Encryption::insert_key(headers, names, key, CustomerKey::sha256);
 }
 
@@ -363,7 +363,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             apply_customer_keys(&mut headers, key_use, &encryption);
             let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-            assert_eq!((said(OWN[1]), said(OF_SOURCE[1])), (own, of_source), "{key_use:?}");
+            assert_eq!((said(OWN_KEY[1]), said(SOURCE_KEY[1])), (own, of_source), "{key_use:?}");
             assert!(!format!("{headers:?}").contains("AQEB"), "{headers:?}");
         }
     }

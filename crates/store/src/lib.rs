@@ -51,11 +51,6 @@ mod unless;
 mod upload;
 mod xml;
 
-pub use self::dialect::{BucketSetting, NewBucket};
-pub use self::dialect::{Restoration, RestoreOptions};
-pub use self::download::GetRange;
-pub use self::listing::Listings;
-pub use self::object::{Retention, RetentionMode};
 pub use azure::bucket_at as azure_bucket;
 pub use capabilities::{
     Capabilities, FileAttributes, InventoryFormat, PartRules, RequestPrices, VersionNames,
@@ -63,16 +58,19 @@ pub use capabilities::{
 pub use checksum::{Checksums, Composite, PartHasher, PartsAlgorithm, PartsDigest};
 pub use credential_provider::{AccessKey, BearerToken, CredentialProvider, ExpiringKey, Provided};
 pub use credentials::SLOW_CREDENTIALS;
-pub use dialect::Dialect;
-pub use download::{Get, GetHedge, GetSink, Got, HedgeMaker, SinkMaker, Timings};
+pub use dialect::{BucketSetting, Dialect, NewBucket, Restoration, RestoreOptions};
+pub use download::{Get, GetHedge, GetRange, GetSink, Got, HedgeMaker, SinkMaker, Timings};
 pub use encryption::{CustomerKey, Encryption, NotAKey, ReadAs, SseAlgorithm};
 pub use endpoint::is_endpoint;
 pub use environment::Environment;
 pub use error::{CredentialError, Error, ErrorKind, Operation};
 pub use laneway_lanes::{Body, Breaks, Path, Protocol, Route, Segment, SinkError, Spare};
-pub use listing::{FolderPage, FolderRename, List, ListingLimits, Page};
+pub use listing::{FolderPage, FolderRename, List, ListingLimits, Listings, Page};
 pub use meta_change::{Changing, MetaChange};
-pub use object::{AccessGrant, NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Version};
+pub use object::{
+    AccessGrant, NotAScheme, ObjectId, ObjectMeta, Provider, ReservedScheme, Retention, RetentionMode,
+    Version,
+};
 pub use presign::{Method, NoMethod, SignOptions, SignedUrl};
 pub use requests::Requests;
 pub use settings::{AssumedRole, ChecksumAlgorithm, MfaPrompt, RequestChecksums, Settings, may_be_added};

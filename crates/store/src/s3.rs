@@ -7,7 +7,6 @@ mod conditions;
 mod copy;
 mod delete;
 mod dialect;
-mod encryption;
 mod etags;
 mod failure;
 mod get;
@@ -171,7 +170,7 @@ impl S3 {
         parts.headers.extend(outgoing.headers.clone());
         if outgoing.key_use != KeyUse::Nothing {
             self.bears_secrets(&origin)?;
-            encryption::apply(&mut parts.headers, outgoing.key_use, &self.encryption);
+            headers::apply_encryption(&mut parts.headers, outgoing.key_use, &self.encryption);
         }
         if outgoing.body.is_empty() {
             // Buckets may refuse unsigned payloads by policy, and the hash of an empty body costs nothing. For other
@@ -185,7 +184,7 @@ impl S3 {
             parts.headers.remove("content-md5");
         }
         if session.is_some() {
-            encryption::without_managed(&mut parts.headers);
+            headers::without_managed(&mut parts.headers);
         }
         let (credentials, clock) = (Arc::clone(&self.credentials), Arc::clone(&self.clock));
         let signer = S3Signer { credentials, clock, service, region, session };

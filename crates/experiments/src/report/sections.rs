@@ -2,14 +2,13 @@
 
 use laneway_quantity::{link_rate, readable_size, size};
 
-use super::bars::{Bar, bars};
+use super::plots::{Bar, bars};
 use crate::counted::{Bench, Counted};
 use crate::links::{Course, Leg, Links};
 use crate::mixed::{ArrivalFigures, Figures, Mixed};
 use crate::place::Imitated;
-use crate::report::distribution::distribution;
+use crate::report::plots::{LANES_MAX, Timeline, distribution};
 use crate::report::svg::Colour;
-use crate::report::timeline::{LANES_MAX, Timeline};
 use crate::report::{Figure, Part, Score, Section};
 use crate::slices::Slices;
 use crate::table::seconds;

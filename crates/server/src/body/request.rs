@@ -1,6 +1,6 @@
-//! The bodies of requests. The memory for documents, which are bodies that the server reads whole before it handles
-//! the request, is limited: the code that reads a document limits it to some megabytes, but each connection may send a
-//! hundred documents at a time.
+//! The bodies of requests. Documents are bodies that the server reads whole before it handles the request. The memory for
+//! them is limited: the code that reads a document limits it to some megabytes, but each connection may send a hundred
+//! documents at a time.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -16,8 +16,7 @@ use super::{JsonCall, conditions};
 use crate::body::ResponseBody;
 use crate::habits::Habits;
 use crate::objects::Object;
-use crate::objects::glob::MatchGlob;
-use crate::objects::listing::{Cursor, ListingQuery, Order};
+use crate::objects::listing::{Cursor, ListingQuery, MatchGlob, Order};
 use crate::objects::settings::RetentionPolicy;
 
 /// The maximum number of entries on a page, as in GCS.

@@ -163,14 +163,14 @@ const RESERVED_SUFFIXES: [&str; 4] = ["-s3alias", "--ol-s3", ".mrap", "--table-s
 /// The rules are those of S3, <https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html>, and of
 /// GCS, <https://cloud.google.com/storage/docs/buckets#naming>.
 pub fn parse_bucket_name(text: &str) -> Result<String, Error> {
-    match objection(text).filter(|_| !is_allowed_by_gcs(text)) {
+    match name_objection(text).filter(|_| !is_allowed_by_gcs(text)) {
         None => Ok(text.to_owned()),
         Some(why) => Err(Error::unreadable("the name of a bucket", text, why)),
     }
 }
 
 /// Returns the rule of S3 that a name breaks, or `None` if the name is valid.
-pub(crate) fn objection(name: &str) -> Option<&'static str> {
+pub(crate) fn name_objection(name: &str) -> Option<&'static str> {
     let is_inner =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     let is_outer = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn names_are_those_that_s3_allows() {
         for name in ["demo", "my.bucket-1", "123", "a".repeat(63).as_str(), "base--usw2-az1--x-s3"] {
-            assert_eq!(objection(name), None, "{name}");
+            assert_eq!(name_objection(name), None, "{name}");
         }
         let long = "a".repeat(64);
         for name in [
@@ -281,7 +281,7 @@ mod tests {
             "a-s3alias",
             "ä12",
         ] {
-            assert!(objection(name).is_some(), "{name}");
+            assert!(name_objection(name).is_some(), "{name}");
         }
     }
 

@@ -196,7 +196,7 @@ pub(crate) enum AssemblyError {
 
 /// Returns the named parts in order, or the reason why they can't form an object. `part_size_min` applies to all parts
 /// but the last.
-pub(crate) fn select(
+pub(crate) fn select_parts(
     parts: &BTreeMap<u32, Arc<UploadPart>>,
     named: &[NamedPart],
     part_size_min: u64,
@@ -222,7 +222,7 @@ pub(crate) fn select(
 }
 
 /// Checks that all parts but the last have the same size, and that the last isn't larger. Some services require that.
-pub(crate) fn are_equal(parts: Vec<Arc<UploadPart>>) -> Result<Vec<Arc<UploadPart>>, AssemblyError> {
+pub(crate) fn equal_parts(parts: Vec<Arc<UploadPart>>) -> Result<Vec<Arc<UploadPart>>, AssemblyError> {
     let size = |part: &Arc<UploadPart>| part.written.sums.size;
     let first = parts.first().map_or(0, size);
     let odd = parts.iter().enumerate().find(|(index, part)| {
@@ -236,7 +236,7 @@ pub(crate) fn are_equal(parts: Vec<Arc<UploadPart>>) -> Result<Vec<Arc<UploadPar
 }
 
 /// Joins the parts end to end. The result has no MD5, because an MD5 can't be combined from those of the parts.
-pub(crate) fn join(parts: &[Arc<UploadPart>]) -> WrittenContent {
+pub(crate) fn join_parts(parts: &[Arc<UploadPart>]) -> WrittenContent {
     let mut content = Content::default();
     let mut sums = None;
     for part in parts {
@@ -253,7 +253,7 @@ pub(crate) fn join(parts: &[Arc<UploadPart>]) -> WrittenContent {
 
 /// Returns the ETag of the object: the MD5 of the N parts' MD5s, a dash, and N. If a part's MD5 isn't known, the parts'
 /// ETags are used instead.
-pub(crate) fn etag(parts: &[Arc<UploadPart>]) -> String {
+pub(crate) fn etag_of_parts(parts: &[Arc<UploadPart>]) -> String {
     let mut digests = Vec::with_capacity(parts.len() * 16);
     for part in parts {
         match part.written.sums.md5 {
@@ -308,37 +308,40 @@ mod tests {
     #[test]
     fn the_named_parts_are_taken_in_order_and_others_left() {
         let parts = BTreeMap::from([part(1, b"ab"), part(3, b"cd"), part(7, b"e")]);
-        let selected = select(&parts, &named(&[1, 7]), 0).unwrap();
-        let whole = join(&selected);
+        let selected = select_parts(&parts, &named(&[1, 7]), 0).unwrap();
+        let whole = join_parts(&selected);
         assert_eq!((whole.content.size(), whole.sums.size), (3, 3));
         let mut hasher = Hasher::new(WantedChecksums { md5_bytes_max: 0, crc64nvme: false, extra: None });
         hasher.update(b"abe");
         assert_eq!(whole.sums.crc32c, hasher.finish().crc32c);
-        assert!(etag(&selected).ends_with("-2"));
+        assert!(etag_of_parts(&selected).ends_with("-2"));
     }
 
     #[test]
     fn parts_that_do_not_fit_are_refused() {
         let parts = BTreeMap::from([part(1, b"ab"), part(2, b"c")]);
-        assert_eq!(select(&parts, &[], 0).unwrap_err(), AssemblyError::Empty);
-        assert_eq!(select(&parts, &named(&[2, 1]), 0).unwrap_err(), AssemblyError::Order);
-        assert_eq!(select(&parts, &named(&[1, 1]), 0).unwrap_err(), AssemblyError::Order);
-        assert_eq!(select(&parts, &named(&[1, 3]), 0).unwrap_err(), AssemblyError::Unknown { number: 3 });
-        let wrong = [NamedPart { number: 1, etag: Some("other".to_owned()) }];
-        assert_eq!(select(&parts, &wrong, 0).unwrap_err(), AssemblyError::Unknown { number: 1 });
+        assert_eq!(select_parts(&parts, &[], 0).unwrap_err(), AssemblyError::Empty);
+        assert_eq!(select_parts(&parts, &named(&[2, 1]), 0).unwrap_err(), AssemblyError::Order);
+        assert_eq!(select_parts(&parts, &named(&[1, 1]), 0).unwrap_err(), AssemblyError::Order);
         assert_eq!(
-            select(&parts, &named(&[1, 2]), 5).unwrap_err(),
+            select_parts(&parts, &named(&[1, 3]), 0).unwrap_err(),
+            AssemblyError::Unknown { number: 3 }
+        );
+        let wrong = [NamedPart { number: 1, etag: Some("other".to_owned()) }];
+        assert_eq!(select_parts(&parts, &wrong, 0).unwrap_err(), AssemblyError::Unknown { number: 1 });
+        assert_eq!(
+            select_parts(&parts, &named(&[1, 2]), 5).unwrap_err(),
             AssemblyError::TooSmall { number: 1, size: 2 }
         );
         // The last part may have any size.
-        assert!(select(&parts, &named(&[2]), 5).is_ok());
+        assert!(select_parts(&parts, &named(&[2]), 5).is_ok());
     }
 
     #[test]
     fn the_etag_is_the_md5_of_the_md5s() {
         // The output of printf hello | md5, decoded and hashed again.
         let parts = BTreeMap::from([part(1, b"hello")]);
-        let selected = select(&parts, &named(&[1]), 0).unwrap();
-        assert_eq!(etag(&selected), format!("{}-1", hex(&md5(&md5(b"hello")))));
+        let selected = select_parts(&parts, &named(&[1]), 0).unwrap();
+        assert_eq!(etag_of_parts(&selected), format!("{}-1", hex(&md5(&md5(b"hello")))));
     }
 }

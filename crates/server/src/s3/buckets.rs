@@ -16,7 +16,7 @@ use super::list::owner;
 use super::{S3Dialect, S3State, error_document, refusal, tagging, timestamp};
 use crate::body::{RequestBody, ResponseBody};
 use crate::gcs::answer::empty;
-use crate::objects::settings::{BucketSettings, CorsRule, objection};
+use crate::objects::settings::{BucketSettings, CorsRule, name_objection};
 use crate::objects::{StoreError, Versioning};
 use crate::query::Query;
 
@@ -46,7 +46,7 @@ pub(super) fn list(dialect: &S3Dialect, input: ListBucketsInput) -> S3Result<Lis
 }
 
 pub(super) fn create(dialect: &S3Dialect, input: CreateBucketInput) -> S3Result<CreateBucketOutput> {
-    if objection(&input.bucket).is_some() {
+    if name_objection(&input.bucket).is_some() {
         return Err(refusal(StoreError::BadBucketName));
     }
     // The endpoint of a region creates buckets only in that region. The request must name the region, unless it is
@@ -110,9 +110,9 @@ fn region(dialect: &S3Dialect, bucket: &str) -> String {
 
 /// The maximum number of CORS rules of a bucket.
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketCors.html>
-const RULES_MAX: usize = 100;
+const CORS_RULES_MAX: usize = 100;
 
-const METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
+const CORS_METHODS: [&str; 5] = ["GET", "PUT", "HEAD", "POST", "DELETE"];
 
 pub(super) fn get_cors(dialect: &S3Dialect, input: GetBucketCorsInput) -> S3Result<GetBucketCorsOutput> {
     let bucket = dialect.objects.bucket(&input.bucket).map_err(refusal)?;
@@ -134,19 +134,20 @@ pub(super) fn get_cors(dialect: &S3Dialect, input: GetBucketCorsInput) -> S3Resu
 
 pub(super) fn put_cors(dialect: &S3Dialect, input: PutBucketCorsInput) -> S3Result<PutBucketCorsOutput> {
     let rules = input.cors_configuration.cors_rules;
-    if rules.is_empty() || rules.len() > RULES_MAX {
+    if rules.is_empty() || rules.len() > CORS_RULES_MAX {
         return Err(s3_error!(
             MalformedXML,
             "The XML you provided was not well-formed or did not validate against our published schema"
         ));
     }
-    let rules = rules.into_iter().map(rule).collect::<S3Result<Vec<_>>>()?;
+    let rules = rules.into_iter().map(cors_rule).collect::<S3Result<Vec<_>>>()?;
     set_field(dialect, &input.bucket, |settings| settings.cors = rules)?;
     Ok(PutBucketCorsOutput::default())
 }
 
-fn rule(rule: CORSRule) -> S3Result<CorsRule> {
-    if let Some(method) = rule.allowed_methods.iter().find(|method| !METHODS.contains(&method.as_str())) {
+fn cors_rule(rule: CORSRule) -> S3Result<CorsRule> {
+    if let Some(method) = rule.allowed_methods.iter().find(|method| !CORS_METHODS.contains(&method.as_str()))
+    {
         let message = format!("Found unsupported HTTP method in CORS config. Unsupported method is {method}");
         return Err(s3s::S3Error::with_message(s3s::S3ErrorCode::InvalidRequest, message));
     }
@@ -220,7 +221,7 @@ const UNENFORCED_DOCUMENTS: [(&str, &str, &str); 2] = [
 ];
 
 /// The maximum size of a document. A policy has at most 20 KB, and a lifecycle has at most 1000 rules.
-const BYTES_MAX: usize = 1 << 20;
+const UNENFORCED_BYTES_MAX: usize = 1 << 20;
 
 /// Returns the kind of document that a request concerns.
 fn unenforced_document(query: &Query) -> Option<(&'static str, &'static str, &'static str)> {
@@ -270,7 +271,7 @@ pub(super) async fn answer_unenforced(
                 }
             };
         }
-        Method::PUT => match body.collect(BYTES_MAX).await {
+        Method::PUT => match body.collect(UNENFORCED_BYTES_MAX).await {
             Ok(Some(bytes)) => change(Some(String::from_utf8_lossy(&bytes).into_owned())),
             _ => return error_document(StatusCode::BAD_REQUEST, "MalformedXML", "The document is too large"),
         },
@@ -351,7 +352,7 @@ fn signed_for(uri: &Uri, headers: &HeaderMap) -> Option<String> {
 pub(super) const DIRECTORY_STORAGE_CLASS: &str = "EXPRESS_ONEZONE";
 
 /// The prefixes of headers for features that directory buckets lack.
-const UNKNOWN: [&str; 5] = [
+const UNKNOWN_TO_DIRECTORIES: [&str; 5] = [
     "content-md5",
     "x-amz-acl",
     "x-amz-tagging",
@@ -370,7 +371,8 @@ pub(super) fn directory_refusal(head: &Parts, bucket: &str) -> Option<Response<R
         return None;
     }
     let names = head.headers.keys().map(http::HeaderName::as_str);
-    let unknown = names.into_iter().find(|name| UNKNOWN.iter().any(|unknown| name.starts_with(unknown)));
+    let unknown =
+        names.into_iter().find(|name| UNKNOWN_TO_DIRECTORIES.iter().any(|unknown| name.starts_with(unknown)));
     if let Some(name) = unknown {
         let message = format!("A header you provided implies functionality that is not implemented: {name}");
         return Some(error_document(StatusCode::NOT_IMPLEMENTED, "NotImplemented", &message));

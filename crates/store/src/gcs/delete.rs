@@ -166,7 +166,7 @@ impl BatchDeleteDialect for Gcs {
     }
 }
 
-const NONE: &str = "no soft-deleted object has this name";
+const NO_DELETED_OBJECT: &str = "no soft-deleted object has this name";
 
 fn restore_request(id: &ObjectId, generation: &str, options: &RestoreOptions) -> Outgoing {
     let query = QueryString::new()
@@ -225,7 +225,7 @@ impl Gcs {
             list.token = page.next;
             if list.token.is_none() {
                 let exchange = Exchange::object(self, Operation::Restore, id);
-                return newest.ok_or_else(|| exchange.error(ErrorKind::NotFound, NONE));
+                return newest.ok_or_else(|| exchange.error(ErrorKind::NotFound, NO_DELETED_OBJECT));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The table of GCS's verbs and capabilities. Each verb is implemented in its own file.
+//! The table of GCS's verbs and capabilities. The verbs are implemented in the other files.
 
 use std::time::Instant;
 

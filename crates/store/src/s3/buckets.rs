@@ -17,7 +17,7 @@ use crate::{BucketSetting, Error, ErrorKind, NewBucket, Operation, xml};
 /// The region in which S3 creates a bucket if the request has no location constraint.
 const WITHOUT_CONSTRAINT: &str = "us-east-1";
 
-fn create(region: &str) -> Result<Outgoing, String> {
+fn create_request(region: &str) -> Result<Outgoing, String> {
     let mut outgoing = Outgoing::new(Method::PUT, "");
     if region != WITHOUT_CONSTRAINT {
         let region = xml_text(region).ok_or("the location contains control characters")?;
@@ -48,7 +48,7 @@ impl S3 {
                 "requests go to {region}, and its endpoint can't create buckets in other regions"
             )));
         }
-        let outgoing = create(&region).map_err(|e| invalid(&e))?;
+        let outgoing = create_request(&region).map_err(|e| invalid(&e))?;
         exchange.send(&outgoing).await?;
         Ok(())
     }
@@ -78,7 +78,7 @@ const BOOLEANS: [&str; 1] = ["ExpiredObjectDeleteMarker"];
 /// The maximum depth of a document that is read. S3's documents have five levels.
 const DEPTH_MAX: usize = 16;
 
-fn names(setting: BucketSetting) -> (&'static str, &'static str) {
+fn names_of_setting(setting: BucketSetting) -> (&'static str, &'static str) {
     match setting {
         BucketSetting::Versioning => ("versioning", "VersioningConfiguration"),
         BucketSetting::Lifecycle => ("lifecycle", "LifecycleConfiguration"),
@@ -95,7 +95,7 @@ fn is_listed(parent: &str, name: &str) -> bool {
 ///
 /// # Errors
 /// Returns an error that names the part without an XML form.
-fn write(value: &Value, out: &mut String) -> Result<(), String> {
+fn write_setting(value: &Value, out: &mut String) -> Result<(), String> {
     match value {
         Value::Null => {}
         Value::Bool(value) => out.push_str(&value.to_string()),
@@ -112,10 +112,10 @@ fn write(value: &Value, out: &mut String) -> Result<(), String> {
                     Value::Array(entries) => {
                         let one = name.strip_suffix('s').unwrap_or(name);
                         for entry in entries {
-                            element(one, entry, out)?;
+                            write_element(one, entry, out)?;
                         }
                     }
-                    value => element(name, value, out)?,
+                    value => write_element(name, value, out)?,
                 }
             }
         }
@@ -123,9 +123,9 @@ fn write(value: &Value, out: &mut String) -> Result<(), String> {
     Ok(())
 }
 
-fn element(name: &str, value: &Value, out: &mut String) -> Result<(), String> {
+fn write_element(name: &str, value: &Value, out: &mut String) -> Result<(), String> {
     out.push_str(&format!("<{name}>"));
-    write(value, out)?;
+    write_setting(value, out)?;
     out.push_str(&format!("</{name}>"));
     Ok(())
 }
@@ -134,7 +134,7 @@ fn element(name: &str, value: &Value, out: &mut String) -> Result<(), String> {
 ///
 /// # Errors
 /// Returns the reason why it can't be read.
-fn read(body: &[u8], root: &str) -> Result<Value, String> {
+fn read_setting(body: &[u8], root: &str) -> Result<Value, String> {
     let _: serde::de::IgnoredAny = xml::answer(body, &[root])?;
     let mut open: Vec<(String, Map<String, Value>)> = Vec::new();
     let mut whole = Value::Null;
@@ -144,7 +144,8 @@ fn read(body: &[u8], root: &str) -> Result<Value, String> {
             xml::XmlStep::Begin(_) => return Err("its elements are nested too deeply".to_owned()),
             xml::XmlStep::End(text) => {
                 let Some((name, fields)) = open.pop() else { return Err("it ends too early".to_owned()) };
-                let value = if fields.is_empty() { leaf(&name, text.trim()) } else { Value::Object(fields) };
+                let value =
+                    if fields.is_empty() { leaf_value(&name, text.trim()) } else { Value::Object(fields) };
                 match open.last_mut() {
                     Some((parent, above)) if is_listed(parent, &name) => {
                         let list = above.entry(format!("{name}s")).or_insert_with(|| json!([]));
@@ -160,7 +161,7 @@ fn read(body: &[u8], root: &str) -> Result<Value, String> {
     Ok(if whole.is_object() { whole } else { json!({}) })
 }
 
-fn leaf(name: &str, text: &str) -> Value {
+fn leaf_value(name: &str, text: &str) -> Value {
     let number = || text.parse::<u64>().ok().filter(|_| NUMBERS.contains(&name));
     let boolean = || text.parse::<bool>().ok().filter(|_| BOOLEANS.contains(&name));
     match (number(), boolean()) {
@@ -173,10 +174,10 @@ fn leaf(name: &str, text: &str) -> Value {
 impl S3 {
     pub(crate) async fn read_setting(&self, bucket: &str, setting: BucketSetting) -> Result<Value, Error> {
         let exchange = Exchange::bucket(self, Operation::BucketSettings, bucket);
-        let (name, root) = names(setting);
+        let (name, root) = names_of_setting(setting);
         let outgoing = Outgoing::new(Method::GET, QueryString::new().and(name, "").to_string());
         match exchange.send(&outgoing).await {
-            Ok(sent) => read(&sent.response.body, root)
+            Ok(sent) => read_setting(&sent.response.body, root)
                 .map_err(|e| exchange.nonsense(&sent, format!("the answer isn't its {name}: {e}"))),
             Err(error) if error.code() == Some("NoSuchLifecycleConfiguration") => Ok(json!({})),
             Err(error) => Err(error),
@@ -190,7 +191,7 @@ impl S3 {
         value: Option<&Value>,
     ) -> Result<(), Error> {
         let exchange = Exchange::bucket(self, Operation::BucketSettings, bucket);
-        let (name, root) = names(setting);
+        let (name, root) = names_of_setting(setting);
         let target = QueryString::new().and(name, "").to_string();
         let Some(value) = value else {
             // S3 has no such request. A server that ignores the query would delete the bucket.
@@ -203,7 +204,7 @@ impl S3 {
             return exchange.send(&outgoing).await.map(drop);
         };
         let mut document = format!("<{root} xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
-        write(value, &mut document).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
+        write_setting(value, &mut document).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         document.push_str(&format!("</{root}>"));
         let mut outgoing = Outgoing::new(Method::PUT, target);
         outgoing.body = Body::from(Bytes::from(document));
@@ -222,11 +223,11 @@ mod tests {
 
     #[test]
     fn a_bucket_of_another_region_than_the_first_names_it() {
-        let first = create(WITHOUT_CONSTRAINT).expect("a request");
+        let first = create_request(WITHOUT_CONSTRAINT).expect("a request");
         assert!(first.body.is_empty() && first.method == Method::PUT && first.target.is_empty());
-        let other = create("eu-west-1").expect("a request");
+        let other = create_request("eu-west-1").expect("a request");
         assert!(!other.body.is_empty() && other.headers["content-type"] == "application/xml");
-        assert!(create("\u{1}").is_err());
+        assert!(create_request("\u{1}").is_err());
     }
 
     #[test]
@@ -242,17 +243,17 @@ mod tests {
             {"ID": "one", "Status": "Disabled", "Filter": {"Tag": {"Key": "k", "Value": "7"}}, "Expiration": {"Days": 1}},
         ]});
         let mut document = String::from("<LifecycleConfiguration>");
-        write(&rules, &mut document).expect("a document");
+        write_setting(&rules, &mut document).expect("a document");
         document += "</LifecycleConfiguration>";
         assert!(
             document.contains("<ID>a&lt;b</ID>") && document.contains("<Transition><Days>30</Days>"),
             "{document}"
         );
-        assert_eq!(read(document.as_bytes(), "LifecycleConfiguration"), Ok(rules));
-        let empty = read(b"<VersioningConfiguration xmlns=\"x\"/>", "VersioningConfiguration");
+        assert_eq!(read_setting(document.as_bytes(), "LifecycleConfiguration"), Ok(rules));
+        let empty = read_setting(b"<VersioningConfiguration xmlns=\"x\"/>", "VersioningConfiguration");
         assert_eq!(empty, Ok(json!({})));
-        assert!(read(b"<html></html>", "LifecycleConfiguration").is_err());
-        assert!(write(&json!({"a b": 1}), &mut String::new()).is_err());
-        assert!(write(&json!([1]), &mut String::new()).is_err());
+        assert!(read_setting(b"<html></html>", "LifecycleConfiguration").is_err());
+        assert!(write_setting(&json!({"a b": 1}), &mut String::new()).is_err());
+        assert!(write_setting(&json!([1]), &mut String::new()).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! S3's operations. Each operation has its own file.
+//! The table of S3's verbs and capabilities. The verbs are implemented in the other files.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

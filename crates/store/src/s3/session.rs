@@ -11,7 +11,7 @@ use laneway_lanes::{Lanes, Request, Response};
 use serde::Deserialize;
 
 use super::signing::S3Signer;
-use super::{S3, encryption};
+use super::{S3, headers};
 use crate::credentials::new_number;
 use crate::exchange::{Exchange, HttpDialect, Outgoing};
 use crate::judge::ErrorResponse;
@@ -140,9 +140,9 @@ impl S3 {
         if let Some(key) = &self.kms_key {
             let key = HeaderValue::from_str(key)
                 .map_err(|_| "the KMS key has characters that a header can't carry")?;
-            encryption::with_kms_key(&mut headers, &key);
+            headers::with_kms_key(&mut headers, &key);
         }
-        encryption::managed(&mut headers, &self.encryption);
+        headers::managed(&mut headers, &self.encryption);
         Ok(headers)
     }
 }

@@ -11,7 +11,7 @@ use laneway_lanes::Request;
 use super::address::{RequestAddress, is_directory};
 use super::get::object_target;
 use super::session::BucketSession;
-use super::{S3, encryption};
+use super::{S3, headers};
 use crate::credentials::{AwsCredentials, Key};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
@@ -161,9 +161,9 @@ impl S3 {
                 let key = http::HeaderValue::from_str(key).map_err(|_| {
                     invalid("the KMS key has characters that a header can't carry".to_owned())
                 })?;
-                encryption::with_kms_key(&mut headers, &key);
+                headers::with_kms_key(&mut headers, &key);
             }
-            encryption::apply(&mut headers, KeyUse::New, &self.encryption);
+            headers::apply_encryption(&mut headers, KeyUse::New, &self.encryption);
         }
         // The region must be known before signing. S3 would redirect a URL with the wrong region, but the signature is
         // valid for one region only.
@@ -175,7 +175,7 @@ impl S3 {
             false => None,
         };
         if session.is_some() {
-            encryption::without_managed(&mut headers);
+            headers::without_managed(&mut headers);
         }
         let (mut parts, ()) = http::Request::new(()).into_parts();
         parts.method = http::Method::from_bytes(options.method.name().as_bytes()).unwrap_or_default();

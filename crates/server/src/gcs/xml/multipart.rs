@@ -72,14 +72,14 @@ pub(super) async fn complete(mut call: XmlCall<'_>) -> ApiResult {
     let body = body.ok_or_else(|| ApiError::parse("the list of parts is larger than 4 MiB"))?;
     let named = parse(&body).ok_or_else(|| ApiError::parse("the list of parts can't be read"))?;
     let selected =
-        uploads::select(&upload.parts(), &named, call.state.config.part_size_min).map_err(misfit)?;
+        uploads::select_parts(&upload.parts(), &named, call.state.config.part_size_min).map_err(misfit)?;
     let new = NewObject {
         attributes: upload.attributes.clone(),
-        etag: Some(uploads::etag(&selected)),
+        etag: Some(uploads::etag_of_parts(&selected)),
         components: Some(selected.len() as u32),
         ..Default::default()
     };
-    let written = uploads::join(&selected);
+    let written = uploads::join_parts(&selected);
     let object = call
         .state
         .objects

@@ -48,13 +48,13 @@ pub(in crate::s3) fn complete(
     if key.is_some() || upload.checksum.is_some() {
         admit(&upload, key.as_ref())?;
     }
-    let parts = uploads::select(&upload.parts(), &names, dialect.config.part_size_min)
-        .and_then(|parts| if dialect.habits.equal_parts { uploads::are_equal(parts) } else { Ok(parts) })
+    let parts = uploads::select_parts(&upload.parts(), &names, dialect.config.part_size_min)
+        .and_then(|parts| if dialect.habits.equal_parts { uploads::equal_parts(parts) } else { Ok(parts) })
         .map_err(misfit)?;
     for (listed, part) in listed.iter().zip(&parts) {
         check_listed(listed, part)?;
     }
-    let written = uploads::join(&parts);
+    let written = uploads::join_parts(&parts);
     if input.mpu_object_size.is_some_and(|size| size as u64 != written.sums.size) {
         return Err(s3_error!(
             InvalidRequest,
@@ -80,7 +80,7 @@ pub(in crate::s3) fn complete(
         attributes: upload.attributes.clone(),
         etag: Some(match is_directory(&input.bucket) {
             true => encryption::opaque_etag(written.sums.crc32c),
-            false => uploads::etag(&parts),
+            false => uploads::etag_of_parts(&parts),
         }),
         checksum: checksum.clone(),
         components: None,

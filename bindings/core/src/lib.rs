@@ -13,6 +13,7 @@
 //!   calls that are done by then. `fork` has the rules for hosts that fork.
 //! - For both: `failure`, `described` and `log`.
 
+mod azure;
 pub mod call;
 pub mod described;
 pub mod events;

@@ -1,10 +1,11 @@
 //! The settings of a client, in one table. Tests compare the builders and keywords of the bindings with this table.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{env, fs};
 
 use laneway::internal::is_endpoint;
 use laneway::{
@@ -12,6 +13,7 @@ use laneway::{
     Provider, SseAlgorithm,
 };
 
+use crate::azure;
 use crate::failure::Failure;
 use crate::value::{FromValue, InvalidValue, NamedValues, Value, ValueKind};
 
@@ -51,6 +53,12 @@ pub static SETTINGS: &[ClientSetting] = &[
         |builder, value| Ok(builder.assume_role(assumed_role(&value.read()?)?))
     ),
     setting!(azure_account, Text as String, "The storage account of Azure URLs that name none."),
+    setting!(
+        azure_credentials,
+        Pairs,
+        "Azure's credentials by name, such as `account_key` or `sas_token`, instead of those of the environment variables.",
+        TOGETHER
+    ),
     setting!(
         azure_endpoint,
         Text,
@@ -273,9 +281,20 @@ pub fn builder(
 ) -> Result<ClientBuilder, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
-    let builder = match (value("environment"), value("variables")) {
-        (Some(Value::Flag(true)), _) => ClientBuilder::from_env(),
-        (_, Some(Value::Pairs(variables))) => ClientBuilder::from_variables(variables.clone()),
+    let builder = match (value("environment"), value("variables"), value("azure_credentials")) {
+        (environment, variables, Some(Value::Pairs(parts))) => {
+            let mut variables = match (environment, variables) {
+                (Some(Value::Flag(true)), _) => process_variables(),
+                (_, Some(Value::Pairs(variables))) => variables.clone(),
+                _ => BTreeMap::new(),
+            };
+            let account = text("azure_account")?;
+            azure::replace_credentials(&mut variables, parts, account.as_deref())
+                .map_err(|why| why.of("azure_credentials"))?;
+            ClientBuilder::from_variables(variables)
+        }
+        (Some(Value::Flag(true)), ..) => ClientBuilder::from_env(),
+        (_, Some(Value::Pairs(variables)), _) => ClientBuilder::from_variables(variables.clone()),
         _ => Client::builder(),
     };
     let builder = match (text("access_key_id")?, text("secret_access_key")?, text("session_token")?) {
@@ -300,6 +319,13 @@ pub fn builder(
         Some(provider) => builder.credential_provider(provider),
         None => builder,
     })
+}
+
+/// Returns the environment variables of this process.
+fn process_variables() -> BTreeMap<String, String> {
+    // The library also replaces invalid UTF-8 in the values.
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
 }
 
 /// A provider that always returns the same token, which the program obtained by itself.

@@ -54,6 +54,7 @@ const SETTINGS_OF_THE_LIBRARY: Lacks = &[
 ];
 const SETTINGS_OF_THE_TABLE: Lacks = &[
     ("access_key_id", "part of `access_key`"),
+    ("azure_credentials", "the library reads them from variables, which `from_variables` sets"),
     ("bearer_token", "a credential provider that lasts"),
     ("environment", "`from_env`"),
     ("headers", "`header` for each"),
@@ -66,11 +67,6 @@ const SETTINGS_OF_THE_TABLE: Lacks = &[
 /// Settings that the Python package doesn't have.
 const SETTINGS_OF_PYTHON: Lacks = &[
     ("assume_role", "a profile's `role_arn` does it, and no user has asked for more"),
-    ("azure_account", "the variable AZURE_STORAGE_ACCOUNT does it until there is a store for Azure"),
-    (
-        "azure_endpoint",
-        "the variable AZURE_STORAGE_SERVICE_ENDPOINT does it until there is a store for Azure",
-    ),
     ("environment", "a client always begins with the environment"),
     ("impersonate", "credentials of the type `impersonated_service_account` do it"),
     ("service_account_file", "the variable that `application_credentials` sets names the file"),

@@ -43,7 +43,7 @@
 //!   [`Path`](https://docs.rs/object_store/latest/object_store/path/struct.Path.html) can't represent (`a//b`, `.`,
 //!   control characters) appear in a listing as errors. A listing leaves out keys that end in a slash, which mark
 //!   folders.
-//! - On S3, `e_tag` is the ETag without its quotes. On GCS it is the generation, because conditions on GCS use
+//! - On S3 and Azure, `e_tag` is the ETag without its quotes. On GCS it is the generation, because conditions on GCS use
 //!   generations. Results describe only the newest version of an object, so their `version` is `None`. A `version` in a
 //!   request is a GCS generation.
 //! - Some `GetOptions` can't be expressed in one request (a list of ETags, `if_unmodified_since`). For these, Laneway
@@ -52,8 +52,10 @@
 //!   bytes lacks them. A read of a range doesn't make this request, and returns no attributes.
 //! - The futures of a multipart upload's parts may be awaited in any order and concurrently. If one is dropped after it
 //!   has begun to write, the upload fails. An upload that is dropped before its end leaves nothing in the store.
-//! - Errors have object_store's kinds, and Laneway's error as their source. Tags on GCS, versions on S3 and unknown
-//!   attributes fail with `NotSupported`.
+//! - Errors have object_store's kinds, and Laneway's error as their source. Tags on GCS, versions on S3 and Azure,
+//!   and unknown attributes fail with `NotSupported`.
+//! - Azure keeps one set of blocks for each key. If two uploads of a key run at once, the one that ends first discards the
+//!   blocks of the other, whose end then fails.
 //! - The ids of `MultipartStore`'s uploads and parts are text. Another process can continue an upload with them. An
 //!   upload stays in the store until it is completed or aborted. If the credentials for GCS don't permit multipart
 //!   uploads, the call fails with `NotSupported`.

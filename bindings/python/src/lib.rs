@@ -44,7 +44,7 @@ mod _laneway {
     #[pymodule_export]
     use crate::settings::LocalObjects;
     #[pymodule_export]
-    use crate::store::{ObjectStore, buckets_async, set_metadata_async, versions_async};
+    use crate::store::{ObjectStore, buckets_async, set_metadata_async, url_parts, versions_async};
     #[pymodule_export]
     use crate::verbs::{BytesStream, GetResult, ListStream};
     use pyo3::prelude::*;

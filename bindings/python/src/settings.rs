@@ -117,6 +117,12 @@ impl CredentialProvider for CallableProvider {
 
     fn bearer_token(&self) -> Provided<'_, BearerToken> {
         Box::pin(self.ask(|given| {
+            // obstore's providers for Azure may also return keys and SAS tokens.
+            if !given.contains("token")? && (given.contains("access_key")? || given.contains("sas_token")?) {
+                let why = "it returned an account key or a SAS token, and Laneway takes only tokens of Entra ID from a \
+                           provider: pass `account_key` or `sas_token` to the store";
+                return Err(PyValueError::new_err(why));
+            }
             let token = BearerToken::new(credential_text(given, "token")?);
             Ok(match credential_end(given)? {
                 Some(end) => token.expires_at(end),

@@ -14,8 +14,8 @@ use crate::call::LibraryCall;
 use crate::value::KeyArgument;
 use crate::{error, meta, settings};
 
-/// The class that has the verbs. The subclasses `GCSStore` and `S3Store`, which are written in Python, translate
-/// configuration keys.
+/// The class that has the verbs. The subclasses `AzureStore`, `GCSStore` and `S3Store`, which are written in Python,
+/// translate configuration keys.
 #[pyclass(frozen, subclass, module = "laneway")]
 pub(crate) struct ObjectStore {
     pub(crate) bucket: Bucket,
@@ -53,7 +53,7 @@ impl ObjectStore {
         Some(self.bucket.prefix()).filter(|prefix| !prefix.is_empty())
     }
 
-    /// Returns `gs` or `s3`.
+    /// Returns `az`, `gs` or `s3`.
     #[getter]
     fn scheme(&self) -> &'static str {
         self.bucket.provider().scheme()
@@ -140,7 +140,7 @@ pub(crate) fn set_metadata_async<'py>(
     LibraryCall::new(client, done, |py, ()| Ok(py.None())).awaited(py)
 }
 
-/// Returns an awaitable for the names of an account's buckets. `url` is `gs://` or `s3://`.
+/// Returns an awaitable for the names of an account's buckets. `url` is `az://`, `gs://` or `s3://`.
 #[pyfunction]
 #[pyo3(signature = (url, settings, /))]
 pub(crate) fn buckets_async<'py>(
@@ -161,6 +161,21 @@ pub(crate) fn buckets_async<'py>(
         Ok::<_, Error>(names)
     };
     LibraryCall::new(&client, names, |py, names| Ok(names.into_pyobject(py)?.into_any().unbind())).awaited(py)
+}
+
+/// Returns the scheme, the bucket and the prefix that a store's URL names. If a URL of Azure names the account, the
+/// bucket is `container@host`.
+#[pyfunction]
+#[pyo3(signature = (url, /))]
+pub(crate) fn url_parts(py: Python<'_>, url: &str) -> PyResult<(&'static str, String, String)> {
+    match url.parse().map_err(|error| error::raised(py, &error))? {
+        Location::Object { provider, bucket, key } => Ok((provider.scheme(), bucket, key)),
+        at => Err(error::own(
+            py,
+            ErrorKind::Usage,
+            &format!("{at}: this isn't the URL of a bucket or a folder in it"),
+        )),
+    }
 }
 
 impl ObjectStore {

@@ -1,4 +1,4 @@
-"""fsspec's own suite for filesystems, on both dialects: https://filesystem-spec.readthedocs.io/en/latest/developer.html"""
+"""fsspec's own suite for filesystems, on all dialects: https://filesystem-spec.readthedocs.io/en/latest/developer.html"""
 
 import uuid
 
@@ -8,7 +8,7 @@ abstract = pytest.importorskip("fsspec.tests.abstract")
 
 
 class Fixtures(abstract.AbstractFixtures):
-    @pytest.fixture(scope="class", params=["s3", "gs"])
+    @pytest.fixture(scope="class", params=["s3", "gs", "az"])
     @classmethod
     def fs(cls, request, filesystem):
         return filesystem(request.param)

@@ -9,12 +9,21 @@ HOSTILE = ["../evil", "../../evil", "a/../../evil", "..", "a/..", "./evil", "a//
 GOOD = ["good", "a..b", "..c", "d.."]
 
 
+def put_all(store):
+    """Stores an object under each name, except for names that Laneway refuses on Azure."""
+    for key in HOSTILE + GOOD:
+        if store.scheme == "az" and {".", ".."} & {*key.split("/")}:
+            with pytest.raises(laneway.exceptions.InvalidError, match="segments"):
+                store.put(key, b"")
+            continue
+        store.put(key, key.encode())
+
+
 @pytest.fixture
 def hostile(filesystem, store):
     """Returns a filesystem, and a folder of objects with hostile and with good names."""
-    scheme = "s3" if store.url.startswith("s3") else "gs"
-    for key in HOSTILE + GOOD:
-        store.put(key, key.encode())
+    scheme = store.scheme
+    put_all(store)
     return filesystem(scheme, skip_instance_cache=True), store.url.partition("://")[2].rstrip("/")
 
 
@@ -64,16 +73,14 @@ def test_nothing_is_written_beside_the_directory_that_fsspec_gets_into(hostile, 
         assert (out / key).read_bytes() == key.encode()
 
 
-def test_nothing_is_written_beside_the_directory_that_a_job_copies_to(store, server, out, tmp_path):
-    for key in HOSTILE + GOOD:
-        store.put(key, key.encode())
-    config = {"aws_endpoint": server, "region": "us-east-1", "base_url": server, "skip_signature": True}
+def test_nothing_is_written_beside_the_directory_that_a_job_copies_to(store, anywhere, out, tmp_path):
+    put_all(store)
     before = outside(tmp_path, out)
     with pytest.raises(laneway.exceptions.BaseError):
-        laneway.copy(store.url, out, recursive=True, contents=True, config=config)
+        laneway.copy(store.url, out, recursive=True, contents=True, config=anywhere)
     assert outside(tmp_path, out) == before
     assert sorted(os.listdir(out)) == sorted(GOOD)
     assert all((out / key).read_bytes() == key.encode() for key in GOOD)
     with pytest.raises(laneway.exceptions.BaseError):
-        laneway.sync(store.url, out, config=config)
+        laneway.sync(store.url, out, config=anywhere)
     assert outside(tmp_path, out) == before

@@ -26,10 +26,9 @@ def tree(tmp_path):
 
 
 @pytest.fixture
-def reached(server):
+def reached(anywhere):
     """Returns the arguments with which jobs reach the store."""
-    config = {"aws_endpoint": server, "region": "us-east-1", "base_url": server, "skip_signature": True}
-    return {"config": config}
+    return {"config": anywhere}
 
 
 class Callback:

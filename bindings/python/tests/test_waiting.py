@@ -11,6 +11,7 @@ from multiprocessing import get_context
 
 import pytest
 import trio
+from conftest import ACCOUNT, ACCOUNT_KEY, options
 
 # A call that takes more seconds than this counts as hanging.
 CALL_MAX = 30
@@ -75,7 +76,7 @@ def test_a_cancelled_task_ends_its_call(store):
 def holding():
     """Starts a server that begins to answer reads of `held` and never ends them. Yields its URL."""
     program = os.environ.get("LANEWAY_PROGRAM", "laneway")
-    command = [program, "serve", "--listen", "127.0.0.1:0", "--bucket", "lake", "--fault", "get key=*held stall@1KiB"]
+    command = [program, "serve", "--listen", "127.0.0.1:0", "--bucket", "lake", "--fault", "get key=*held stall@1KiB", "--account", ACCOUNT, "--account-key", ACCOUNT_KEY]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process.stdout.readline().split()[-1]
@@ -119,8 +120,7 @@ def test_a_cancelled_call_frees_its_connection(make, holding, read):
     """There is only one connection. The next call begins once the cancelled call has freed the connection. Otherwise
     it waits forever.
     """
-    where = {"base_url": holding} if "GCS" in repr(make()) else {"endpoint": holding}
-    store = make(**where, client_options={"connections_max": 1})
+    store = make(**options(make().scheme, holding), client_options={"connections_max": 1})
     # An engine reads its limit of connections when it starts, so another process starts the engine.
     with get_context("spawn").Pool(1) as pool:
         pool.apply_async(run, (cancel_what_is_held, store, read)).get(2 * CALL_MAX)

@@ -136,6 +136,15 @@ pub(super) fn update_error(location: &Path, failure: laneway::Error) -> Error {
     }
 }
 
+/// Converts the error of an upload's end. `NotFound` means that the store no longer has the upload, and not that an object is
+/// missing, so it becomes `Generic`. On Azure, this happens if another upload of the same object has ended first.
+pub(super) fn upload_error(location: &Path, failure: laneway::Error) -> Error {
+    match failure.kind() {
+        ErrorKind::NotFound => Error::Generic { store: "Laneway", source: Box::new(failure) },
+        _ => error(location, failure),
+    }
+}
+
 /// Converts the error of a copy. `AlreadyExists` names the destination, and other errors name the source.
 pub(super) fn copy_error(from: &Path, to: &Path, failure: laneway::Error) -> Error {
     match failure.kind() {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use laneway::{Bucket, Multipart, UploadedPart, Writer};
 
-use super::convert::{e_tag, error, put_options};
+use super::convert::{e_tag, error, put_options, upload_error};
 use super::object_store::multipart::PartId;
 use super::object_store::path::Path;
 use super::object_store::{
@@ -161,7 +161,7 @@ impl MultipartUpload for Upload {
         let mut writing = self.0.writer.lock().await;
         self.0.write_until(&mut writing, came).await?;
         let writer = writing.writer.take().ok_or_else(|| self.0.ended())?;
-        let written = writer.finish().await.map_err(|e| error(&self.0.location, e))?;
+        let written = writer.finish().await.map_err(|e| upload_error(&self.0.location, e))?;
         Ok(put_result(e_tag(written.version.as_ref())))
     }
 

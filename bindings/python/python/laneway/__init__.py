@@ -1,4 +1,6 @@
-"""Reads, writes and moves objects of Google Cloud Storage and S3, as fast as the network allows, without tuning."""
+"""Reads, writes and moves objects of Google Cloud Storage, S3 and Azure Blob Storage, as fast as the network allows, without
+tuning.
+"""
 
 import atexit
 import io
@@ -22,7 +24,7 @@ from laneway._laneway import (
 from laneway._copy import copy, copy_async
 from laneway._remove import remove, remove_async
 from laneway._sync import sync, sync_async
-from laneway.store import GCSStore, LocalStore, MemoryStore, S3Store, from_url
+from laneway.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store, from_url
 
 # Each verb is also a function that takes the store first: `laneway.get(store, "key")` is `store.get("key")`.
 if TYPE_CHECKING:
@@ -86,6 +88,7 @@ atexit.register(end_logging)
 __all__ = [
     "AsyncReadableFile",
     "AsyncWritableFile",
+    "AzureStore",
     "Bytes",
     "BytesStream",
     "GCSStore",

@@ -10,6 +10,7 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeAlias
 
+from laneway._azure import choose_endpoint
 from laneway._google import ACCOUNT_FILE, check_credentials, json_text
 from laneway.exceptions import UnknownConfigurationKeyError, UsageError
 from laneway.types import Config
@@ -24,6 +25,19 @@ class _Setting(NamedTuple):
 
 class _Variable(NamedTuple):
     """An environment variable. A value for the key replaces the variable's value."""
+
+    name: str
+
+
+class _Credential(NamedTuple):
+    """A part of Azure's credentials, which replace those of the environment."""
+
+    name: str
+    of: Callable[[Any], Any]
+
+
+class _Account(NamedTuple):
+    """A switch that chooses the endpoint of Azure's storage account."""
 
     name: str
 
@@ -90,7 +104,7 @@ def _headers(value: dict[str, str]) -> dict[str, str]:
 
 
 _text: Callable[[Any], str] = os.fspath
-_Known: TypeAlias = "dict[str, _Setting | _Variable | _Refused | None]"
+_Known: TypeAlias = "dict[str, _Setting | _Variable | _Credential | _Account | _Refused | None]"
 
 _ENGINE = _Refused("the engine chooses connections and protocols for each request")
 _S3: _Known = {
@@ -144,6 +158,42 @@ _GCS: _Known = {
     "project": _Setting("project", str),
     "service_account_key": _Setting("service_account_key", json_text),
 }
+_FABRIC = _Refused("pass a `credential_provider` that returns the tokens")
+_IDENTITY = _Refused("name a managed identity by its `client_id`")
+_AZURE: _Known = {
+    "account_name": _Setting("azure_account", str),
+    "endpoint": _Setting("azure_endpoint", str),
+    "endpoint_url": _Setting("azure_endpoint", str),
+    "use_emulator": _Account("use_emulator"),
+    "use_fabric_endpoint": _Account("use_fabric_endpoint"),
+    "account_key": _Credential("account_key", str),
+    "access_key": _Credential("account_key", str),
+    "master_key": _Credential("account_key", str),
+    "sas_token": _Credential("sas_token", str),
+    "sas_key": _Credential("sas_token", str),
+    "connection_string": _Credential("connection_string", str),
+    "token": _Credential("token", str),
+    "bearer_token": _Credential("token", str),
+    "client_id": _Credential("client_id", str),
+    "client_secret": _Credential("client_secret", str),
+    "tenant_id": _Credential("tenant_id", str),
+    "authority_id": _Credential("tenant_id", str),
+    "authority_host": _Credential("authority_host", str),
+    "federated_token_file": _Credential("federated_token_file", _text),
+    "use_azure_cli": _Credential("use_azure_cli", lambda value: "true" if _is(value) else None),
+    "skip_signature": _Setting("anonymous", _is),
+    "credential_type": _Refused("Laneway uses the credentials that you pass; pass only those"),
+    "disable_tagging": _Refused("tags are sent only if you pass them"),
+    "encryption_key": _Refused("Laneway doesn't support keys of the caller on Azure"),
+    "identity_endpoint": _Refused("set the variables IDENTITY_ENDPOINT and IDENTITY_HEADER"),
+    "msi_endpoint": _Refused("set the variables IDENTITY_ENDPOINT and IDENTITY_HEADER"),
+    "object_id": _IDENTITY,
+    "msi_resource_id": _IDENTITY,
+    "fabric_token_service_url": _FABRIC,
+    "fabric_workload_host": _FABRIC,
+    "fabric_session_token": _FABRIC,
+    "fabric_cluster_identifier": _FABRIC,
+}
 _CLIENT: _Known = {
     "default_headers": _Setting("headers", _headers),
     "no_proxy": _Setting("no_proxy", _hosts),
@@ -177,17 +227,24 @@ _RETRY: _Known = {
     "max_retries": _Refused("use `retry_timeout`, which limits the time for retries"),
     "backoff": _Refused("the engine chooses the pauses between retries, and follows the store's `Retry-After`"),
 }
+_AZURE_PREFIXES = ("azure_storage_", "azure_")
 _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "s3": (_S3, ("aws_", "s3_")),
     "gs": (_GCS, ("google_", "gcs_", "gs_")),
-    # A job may copy between both stores, so it accepts the keys of both.
-    "": (_GCS | _S3, ("aws_", "s3_", "google_", "gcs_", "gs_")),
+    "az": (_AZURE, _AZURE_PREFIXES),
+    # A job may copy between stores of all clouds, so it accepts the keys of all. Names that several clouds use are those of
+    # S3 and GCS, and the keys of Azure have the prefix `azure_` then.
+    "": (
+        _AZURE | {f"{prefix}{name}": key for prefix in _AZURE_PREFIXES for name, key in _AZURE.items()} | _GCS | _S3,
+        ("aws_", "s3_", "google_", "gcs_", "gs_"),
+    ),
 }
-_BUCKET = ("bucket", "bucket_name")
-_NAMES = {"s3": "S3Store", "gs": "GCSStore", "": "a job"}
+_BUCKET = {"s3": ("bucket", "bucket_name"), "gs": ("bucket", "bucket_name"), "az": ("container", "container_name"), "": ()}
+_NAMES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore", "": "a job"}
 _ANONYMOUS = "skip_signature=True sends requests without credentials"
 _S3_CREDENTIALS = "access_key_id and secret_access_key"
 _GCS_CREDENTIALS = "service_account or service_account_key"
+_AZURE_CREDENTIALS = "account_key, sas_token or connection_string"
 # Keys that users of other libraries try, and what to pass instead.
 _HINTS = {
     "anon": dict.fromkeys(_NAMES, _ANONYMOUS),
@@ -195,7 +252,8 @@ _HINTS = {
     "credentials": {
         "s3": f"pass {_S3_CREDENTIALS}, or credential_provider",
         "gs": f"pass {_GCS_CREDENTIALS}, or credential_provider",
-        "": f"pass {_S3_CREDENTIALS} for S3, or {_GCS_CREDENTIALS} for GCS",
+        "az": f"pass {_AZURE_CREDENTIALS}, or credential_provider",
+        "": f"pass {_S3_CREDENTIALS} for S3, {_GCS_CREDENTIALS} for GCS, or {_AZURE_CREDENTIALS} for Azure",
     },
     "retries": dict.fromkeys(_NAMES, "retry_config={'retry_timeout': ...} limits the time for retries"),
 }
@@ -209,11 +267,11 @@ def settings(
     kwargs: Config,
 ) -> tuple[str | None, dict[str, Any]]:
     """Returns the bucket, if a key names it, and the settings of the library's client."""
-    keys, own = _OWN[scheme]
+    keys, _ = _OWN[scheme]
     bucket: str | None = None
     chosen: dict[str, Any] = {}
     variables: dict[str, str] = {}
-    none: tuple[str, ...] = ()
+    credentials: dict[str, str] = {}
     # Maps each setting to the key that set it and the value, to find keys that contradict each other.
     by: dict[str, tuple[str, Any]] = {}
 
@@ -223,15 +281,15 @@ def settings(
             both = f"{other!r} and {name!r}" if other != name else f"{name!r} is given twice, and the values"
             raise UsageError(f"Duplicate key: {both} contradict each other")
 
-    for given, known, prefixes, what in (
-        (config, keys, own, "key"),
-        (kwargs, keys | {name: key for name, key in _CLIENT.items() if name not in keys}, own, "key"),
-        (client_options, _CLIENT, none, "client option"),
-        (retry_config, _RETRY, none, "retry option"),
+    for given, known, what in (
+        (config, keys, "key"),
+        (kwargs, keys | {name: key for name, key in _CLIENT.items() if name not in keys}, "key"),
+        (client_options, _CLIENT, "client option"),
+        (retry_config, _RETRY, "retry option"),
     ):
         for name, value in (given or {}).items():
-            bare = _bare(name, prefixes)
-            if scheme and what == "key" and bare in _BUCKET:
+            bare = _bare(scheme, name) if what == "key" else name.lower()
+            if what == "key" and bare in _BUCKET[scheme]:
                 check("bucket", name, value)
                 bucket = value
                 continue
@@ -246,12 +304,20 @@ def settings(
                 case _Setting(setting, of) if value is not None:
                     chosen[setting] = of(value)
                     check(setting, name, chosen[setting])
+                case _Credential(part, of) if value is not None and (text := of(value)) is not None:
+                    credentials[part] = text
+                    check(part, name, text)
+                case _Account(switch) if value is not None:
+                    check(switch, name, _is(value))
+    if credentials:
+        chosen["azure_credentials"] = credentials
     if variables:
         chosen["variables"] = {**os.environ, **variables}
     if "https_proxy" in chosen:
         chosen["http_proxy"] = chosen["https_proxy"]
-    if scheme != "s3" and not chosen.get("anonymous"):
+    if scheme in ("gs", "") and not chosen.get("anonymous"):
         check_credentials(by)
+    choose_endpoint(chosen, by)
     return bucket, chosen
 
 
@@ -266,19 +332,26 @@ def _hint(scheme: str, bare: str, known: _Known, keys: _Known) -> str:
     near = get_close_matches(bare, accepted)
     if near:
         return f"; similar keys are {', '.join(near)}"
-    helped = [f"help(laneway.{_NAMES[one]})" for one in ("s3", "gs") if scheme in (one, "")]
-    return f"; {' and '.join(helped)} {'lists' if scheme else 'list'} the usual keys"
+    helped = f"help(laneway.{_NAMES[scheme]}) lists" if scheme else "the help of the stores' classes lists"
+    return f"; {helped} the usual keys"
 
 
 def is_bucket(scheme: str, name: str) -> bool:
     """Returns whether a key names the bucket."""
-    return _bare(name, _OWN[scheme][1]) in _BUCKET
+    return _bare(scheme, name) in _BUCKET[scheme]
 
 
-def _bare(name: str, prefixes: tuple[str, ...]) -> str:
+def given_keys(scheme: str, *configs: Config | None) -> set[str]:
+    """Returns the keys of some configurations, without the prefixes that they may have."""
+    return {_bare(scheme, name) for config in configs for name, value in (config or {}).items() if value is not None}
+
+
+def _bare(scheme: str, name: str) -> str:
     """Returns a key without the prefix that environment variables have: `AWS_REGION` becomes `region`."""
     name = name.lower()
-    for prefix in prefixes:
+    for prefix in _OWN[scheme][1]:
         if name.startswith(prefix) and name != "s3_express":
-            return name.removeprefix(prefix)
+            bare = name.removeprefix(prefix)
+            # In a job, a key that only Azure has must not have another cloud's prefix.
+            return bare if scheme or bare not in _AZURE.keys() - _GCS.keys() - _S3.keys() else name
     return name

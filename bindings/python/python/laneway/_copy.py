@@ -65,7 +65,7 @@ def copy(first: Any, second: Any, /, *rest: Any, **options: Any) -> Any:
     `no_clobber` skips destinations that exist. `follow_symlinks` follows symbolic links to directories. `preserve`
     keeps the times, modes and owners of files as metadata of objects, and restores them on download. `gzip` is a list
     of extensions. Files with these extensions are compressed when they are uploaded. `attributes` are headers of new
-    objects, such as `Content-Type`. Other names become user metadata. `tags` are tags of new objects, on S3.
+    objects, such as `Content-Type`. Other names become user metadata. `tags` are tags of new objects, on S3 and Azure.
 
     `durable` flushes each file and its directory to disk before it counts as done. `keep_partial` keeps the finished
     parts of large objects if the job is cancelled, so that the same call can continue from there. If the network or

@@ -244,8 +244,8 @@ _WORDS = {
     "--allow-empty": "allow_empty=True",
     "--allow-unverified": "allow_unverified=True",
     "--anonymous": "skip_signature=True",
-    "--azure-account": "AZURE_STORAGE_ACCOUNT",
-    "--azure-endpoint": "AZURE_STORAGE_SERVICE_ENDPOINT",
+    "--azure-account": "account_name",
+    "--azure-endpoint": "endpoint",
     "--ca-cert FILE": "root_certificate",
     "--delete": "delete=True",
     "--existing": "existing",
@@ -270,13 +270,13 @@ _OPTIONS = re.compile(rf"(?<!login )(?<!ls )(?<![\w/-])({'|'.join(map(re.escape,
 
 
 # A message about a setting begins with the name that the setting has in every language.
-_ENDPOINTS = {"s3_endpoint": "endpoint", "gcs_endpoint": "base_url"}
-_SETTING = re.compile(rf"^({'|'.join(_ENDPOINTS)})(?=: )")
+_RENAMED = {"s3_endpoint": "endpoint", "gcs_endpoint": "base_url", "azure_endpoint": "endpoint", "azure_credentials": "AzureStore"}
+_SETTING = re.compile(rf"^({'|'.join(_RENAMED)})(?=: )")
 
 
 def in_python(message: str) -> str:
     """Returns a message of the Rust library, with the names of options and settings replaced by this package's."""
-    message = _SETTING.sub(lambda found: _ENDPOINTS[found[1]], message)
+    message = _SETTING.sub(lambda found: _RENAMED[found[1]], message)
     return _OPTIONS.sub(lambda found: _WORDS[found[1]], message)
 
 

@@ -1,5 +1,5 @@
-"""Stores. Their configuration keys have the same names as in obstore. For S3, the key `endpoint` is the URL of another
-server. For GCS it is `base_url`, or the variable `STORAGE_EMULATOR_HOST`.
+"""Stores. Their configuration keys have the same names as in obstore. For S3 and Azure, the key `endpoint` is the URL of
+another server. For GCS it is `base_url`, or the variable `STORAGE_EMULATOR_HOST`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Self
 from urllib.parse import unquote, urlsplit
 
-from laneway._configuration import is_bucket, settings
-from laneway._laneway import ListStream, LocalObjects, ObjectStore
+from laneway._azure import named_account
+from laneway._configuration import given_keys, is_bucket, settings
+from laneway._laneway import ListStream, LocalObjects, ObjectStore, url_parts
 from laneway.exceptions import InvalidError, InvalidPathError, NotFoundError, UnknownConfigurationKeyError, UsageError
 from laneway.types import Config, Key
 
@@ -32,6 +33,7 @@ class _BaseStore(ObjectStore):
 
 class _Store(_BaseStore):
     _scheme: ClassVar[str] = ""
+    _bucket_key: ClassVar[str] = "bucket"
     _arguments: tuple[str, dict[str, Any]]
 
     def __new__(
@@ -57,13 +59,14 @@ class _Store(_BaseStore):
         bucket_of_config, chosen = settings(cls._scheme, config, client_options, retry_config, kwargs)
         if credential_provider is not None:
             chosen["credential_provider"] = credential_provider
+        what = cls._bucket_key.removesuffix("_name")
         if bucket and bucket_of_config and bucket != bucket_of_config:
-            raise UsageError(f"Duplicate key: the bucket is given as {bucket!r} and as {bucket_of_config!r}")
+            raise UsageError(f"Duplicate key: the {what} is given as {bucket!r} and as {bucket_of_config!r}")
         bucket = bucket or bucket_of_config
         if not bucket:
-            raise UsageError(f"{cls.__name__} needs the name of a bucket")
+            raise UsageError(f"{cls.__name__} needs the name of a {what}")
         if "://" in bucket:
-            raise UsageError(f"{bucket!r} is a URL, and not the name of a bucket: use laneway.from_url, or {cls.__name__}.from_url")
+            raise UsageError(f"{bucket!r} is a URL, and not the name of a {what}: use laneway.from_url, or {cls.__name__}.from_url")
         # A prefix stands for a folder here, as in obstore, so it gets a slash at its end.
         store = super().__new__(cls, f"{cls._scheme}://{bucket}/{_folder(prefix or '')}", chosen)
         store._arguments = (bucket, arguments)
@@ -89,7 +92,7 @@ class _Store(_BaseStore):
             **arguments.get("config", {}),
             **{name: value for name, value in arguments.items() if name not in others},
         }
-        return {"bucket": bucket, **{name: value for name, value in passed.items() if not is_bucket(self._scheme, name)}}
+        return {self._bucket_key: bucket, **{name: value for name, value in passed.items() if not is_bucket(self._scheme, name)}}
 
     @property
     def client_options(self) -> Config | None:
@@ -164,6 +167,63 @@ class GCSStore(_Store):
     """
 
     _scheme = "gs"
+
+
+class AzureStore(_Store):
+    """A container of Azure Blob Storage, or of a server that speaks its protocol, such as Azurite.
+
+    The usual keys are `account_name`, and one of `account_key`, `sas_token`, `connection_string`, `token`,
+    `use_azure_cli=True` and `skip_signature=True` (no credentials). An identity of Entra ID has `tenant_id`, `client_id`,
+    and `client_secret` or `federated_token_file`. `endpoint` is the URL of the account's Blob service, if it isn't
+    Azure's. `use_emulator=True` is Azurite on this machine. The keys are keyword arguments, or keys of `config`, where
+    they may have the prefix `azure_storage_` or `azure_`. Client options and `retry_config` are those of `S3Store`.
+
+    Credentials among the keys replace all of the environment's. Without them, the store uses the same variables as
+    Azure's own tools, the identity of the machine, or the login of the Azure CLI. A `credential_provider` returns tokens
+    of Entra ID.
+    """
+
+    _scheme = "az"
+    _bucket_key = "container_name"
+
+    def __new__(
+        cls,
+        container_name: str | None = None,
+        *,
+        prefix: str | None = None,
+        config: Config | None = None,
+        client_options: Config | None = None,
+        retry_config: Config | None = None,
+        credential_provider: Callable[[], dict[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        return super().__new__(
+            cls,
+            container_name,
+            prefix=prefix,
+            config=config,
+            client_options=client_options,
+            retry_config=retry_config,
+            credential_provider=credential_provider,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_url(cls, url: str, **options: Any) -> Self:
+        """Returns the store of a URL, as the function `from_url` does. If the URL names the account, as in
+        `abfss://container@account.dfs.core.windows.net/folder`, then `endpoint` may still name another server.
+        """
+        scheme, container, folder = url_parts(url)
+        if scheme != cls._scheme:
+            raise InvalidPathError(f"{url}: {cls.__name__} has no URLs with {urlsplit(url).scheme}://")
+        container, account = named_account(container)
+        given = given_keys(scheme, options.get("config"), options)
+        if given & {"connection_string", "endpoint", "endpoint_url", "use_emulator"}:
+            account.pop("endpoint", None)
+        name = account.get("account_name")
+        if name != options.get("account_name", name):
+            raise UsageError(f"Duplicate key: the URL names the account {name}, and account_name is {options['account_name']!r}")
+        return cls(container, prefix=folder or None, **(account | options))
 
 
 class MemoryStore(_BaseStore):
@@ -295,7 +355,17 @@ def _again(cls: type[_Store], bucket: str, arguments: dict[str, Any]) -> _Store:
     return cls(bucket, **arguments)
 
 
-_STORES: dict[str, type[GCSStore | S3Store]] = {"gs": GCSStore, "gcs": GCSStore, "s3": S3Store, "s3a": S3Store}
+_STORES: dict[str, type[AzureStore | GCSStore | S3Store]] = {
+    "gs": GCSStore,
+    "gcs": GCSStore,
+    "s3": S3Store,
+    "s3a": S3Store,
+    "az": AzureStore,
+    "abfs": AzureStore,
+    "abfss": AzureStore,
+    # The library refuses URLs of other hosts than Azure's.
+    "https": AzureStore,
+}
 
 
 def from_url(
@@ -306,8 +376,13 @@ def from_url(
     retry_config: Config | None = None,
     credential_provider: Callable[[], dict[str, Any]] | None = None,
     **kwargs: Any,
-) -> GCSStore | S3Store | LocalStore | MemoryStore:
-    """Returns the store of a URL such as `gs://bucket`, `s3://bucket/folder`, `file:///folder` or `memory:///`."""
+) -> AzureStore | GCSStore | S3Store | LocalStore | MemoryStore:
+    """Returns the store of a URL such as `gs://bucket`, `s3://bucket/folder`, `az://container`, `file:///folder` or
+    `memory:///`.
+
+    The URLs of Azure may also begin with `abfs://` or `abfss://`, and may name the account:
+    `abfss://container@account.dfs.core.windows.net/folder`, `https://account.blob.core.windows.net/container/folder`.
+    """
     parts = urlsplit(url)
     if parts.scheme in ("file", "memory"):
         if config or client_options or retry_config or credential_provider is not None:
@@ -318,11 +393,10 @@ def from_url(
         return MemoryStore()
     store = _STORES.get(parts.scheme)
     if store is None:
-        known = ", ".join(f"{scheme}://" for scheme in [*_STORES, "file", "memory"])
+        known = ", ".join(f"{scheme}://" for scheme in [*_STORES, "file", "memory"] if scheme != "https")
         raise InvalidPathError(f"{url}: unknown scheme {parts.scheme}:// (use one of {known})")
-    return store(
-        parts.netloc,
-        prefix=parts.path.lstrip("/") or None,
+    return store.from_url(
+        url,
         config=config,
         client_options=client_options,
         retry_config=retry_config,

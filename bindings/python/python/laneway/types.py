@@ -117,8 +117,8 @@ Key: TypeAlias = str | PathLike[str]
 Paths: TypeAlias = Key | Sequence[Key]
 LocalPath: TypeAlias = "str | PathLike[str]"
 Place: TypeAlias = "str | PathLike[str] | ObjectStore | tuple[ObjectStore, Key]"
-"""A local path, a URL such as `gs://bucket/key` or `s3://bucket/key`, a store, or a tuple of a store and a key in it.
-Keys with `*`, `?` or `[` are patterns. If it contains a store, the job uses the store's configuration.
+"""A local path, a URL such as `gs://bucket/key`, `s3://bucket/key` or `az://container/key`, a store, or a tuple of a store
+and a key in it. Keys with `*`, `?` or `[` are patterns. If it contains a store, the job uses the store's configuration.
 """
 
 

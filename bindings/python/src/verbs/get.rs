@@ -119,8 +119,9 @@ fn with(call: Get, names: VersionNames, name: &str, value: &Bound<'_, PyAny>) ->
         }
         (_, false) => version(py, names, &value.extract::<String>()?),
         (_, true) => {
-            let message =
-                format!("{name}: on S3, a version can't be read by its id yet; use 'if_match' with an ETag");
+            let message = format!(
+                "{name}: on S3 and Azure, a version can't be read by its id yet; use 'if_match' with an ETag"
+            );
             Err(error::own(py, ErrorKind::Unsupported, &message))
         }
     };

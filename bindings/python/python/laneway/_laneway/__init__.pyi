@@ -12,6 +12,7 @@ from laneway._laneway.job import Job as Job
 from laneway._laneway.store import ObjectStore as ObjectStore
 from laneway._laneway.store import buckets_async as buckets_async
 from laneway._laneway.store import set_metadata_async as set_metadata_async
+from laneway._laneway.store import url_parts as url_parts
 from laneway._laneway.store import versions_async as versions_async
 from laneway._laneway.verbs.get import BytesStream as BytesStream
 from laneway._laneway.verbs.get import GetResult as GetResult

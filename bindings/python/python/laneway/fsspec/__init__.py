@@ -1,7 +1,7 @@
 """Laneway as a filesystem for libraries that use fsspec: pandas, pyarrow, Dask, DuckDB, zarr.
 
-`register()` makes it the filesystem of `gs://`, `gcs://`, `s3://` and `s3a://` in this process, instead of gcsfs and
-s3fs.
+`register()` makes it the filesystem of `gs://`, `gcs://`, `s3://`, `s3a://`, `az://`, `abfs://` and `abfss://` in this
+process, instead of gcsfs, s3fs and adlfs.
 """
 
 import importlib.util
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 from fsspec import register_implementation  # type: ignore[import-untyped, unused-ignore]
 
-from laneway.fsspec._filesystem import GCSFileSystem, LanewayFileSystem, S3FileSystem
+from laneway.fsspec._filesystem import AzureFileSystem, GCSFileSystem, LanewayFileSystem, S3FileSystem
 
 _LOGGER = logging.getLogger("laneway")
 _is_warned = False
 
 PROTOCOLS: dict[str, type[LanewayFileSystem]] = {
-    protocol: kind for kind in (GCSFileSystem, S3FileSystem) for protocol in kind.protocol
+    protocol: kind for kind in (GCSFileSystem, S3FileSystem, AzureFileSystem) for protocol in kind.protocol
 }
 
 
@@ -40,4 +40,4 @@ def _warn_once() -> None:
         )
 
 
-__all__ = ["PROTOCOLS", "GCSFileSystem", "LanewayFileSystem", "S3FileSystem", "register"]
+__all__ = ["PROTOCOLS", "AzureFileSystem", "GCSFileSystem", "LanewayFileSystem", "S3FileSystem", "register"]

@@ -44,6 +44,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         **options: Any,
     ) -> None:
         options = self._understood(options)
+        credential_provider = options.pop("credential_provider", credential_provider)
         listings_expiry_time = options.pop("listings_expiry_time", listings_expiry_time)
         if listings_expiry_time is not None and listings_expiry_time <= 0:
             # gcsfs turns its cache off with `cache_timeout=0`.

@@ -17,15 +17,16 @@ from fsspec.callbacks import DEFAULT_CALLBACK  # type: ignore[import-untyped, un
 from fsspec.implementations.local import make_path_posix, trailing_sep  # type: ignore[import-untyped, unused-ignore]
 from fsspec.utils import isfilelike, tokenize  # type: ignore[import-untyped, unused-ignore]
 
+from laneway._azure import named_account
 from laneway._jobs import run_async
-from laneway._laneway import Job, set_metadata_async, versions_async
+from laneway._laneway import Job, set_metadata_async, url_parts, versions_async
 from laneway.exceptions import GenericError, InvalidRangeError
 from laneway.fsspec._entries import file as entry_of_file
 from laneway.fsspec._entries import state
 from laneway.fsspec._files import open_file, open_stream, said
 from laneway.fsspec._listing import Listing
-from laneway.fsspec._options import of_gcs, of_s3
-from laneway.store import GCSStore, S3Store
+from laneway.fsspec._options import of_azure, of_gcs, of_s3
+from laneway.store import AzureStore, GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
 
@@ -431,6 +432,46 @@ class S3FileSystem(LanewayFileSystem):
     @staticmethod
     def _understood(options: dict[str, Any]) -> dict[str, Any]:
         return of_s3(options)
+
+
+class AzureFileSystem(LanewayFileSystem):
+    """Azure Blob Storage, or a server that speaks its protocol. As in adlfs, a path is `container/key`, and the filesystem
+    has one account. If a URL names an account, the filesystem of the URL has that account.
+    """
+
+    def url(self, path: str, expires: int = 3600, **kwargs: Any) -> str:
+        """Returns a signed URL, as adlfs's `url` does."""
+        return self.sign(path, expires)
+
+    protocol = ("az", "abfs", "abfss")
+    _scheme = "az"
+    _store_of = AzureStore
+
+    @staticmethod
+    def _understood(options: dict[str, Any]) -> dict[str, Any]:
+        return of_azure(options)
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        stripped = super()._strip_protocol(path)
+        if not isinstance(stripped, str):
+            return stripped
+        # A URL may also be `abfs://account.dfs.core.windows.net/container/key`. Names of containers have no dots.
+        first, slash, rest = stripped.partition("/")
+        container, at, _ = first.partition("@")
+        return rest if "." in first and not at else container + slash + rest
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: Any) -> dict[str, str]:
+        """Returns the options of the account that a URL names."""
+        scheme, separator, rest = str(path).partition("://")
+        first = rest.partition("/")[0]
+        if not separator or "@" not in first and "." not in first:
+            return {}
+        # The library refuses hosts of other services. The container of a URL without one doesn't matter here.
+        _, container, _ = url_parts(f"{scheme}://{first if '@' in first else f'any@{first}'}/")
+        _, account = named_account(container)
+        return {"account_name": account["account_name"], "account_host": account["endpoint"].removeprefix("https://")}
 
 
 def _is_plain(source: Any, destination: Any) -> bool:

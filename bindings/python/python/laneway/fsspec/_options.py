@@ -1,10 +1,11 @@
-"""Converts fsspec's storage options: configuration keys of stores, or the names of s3fs and gcsfs for them."""
+"""Converts fsspec's storage options: configuration keys of stores, or the names of s3fs, gcsfs and adlfs for them."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+from datetime import UTC, datetime
 from typing import Any
 
 from laneway.exceptions import UnknownConfigurationKeyError
@@ -46,6 +47,22 @@ _GCSFS_IGNORED = (
     "requests_timeout",
     "secure_serialize",
 )
+# Names of adlfs. The other ones are keys of `AzureStore`.
+_ADLFS = {"blocksize": "default_block_size"}
+_ADLFS_IGNORED = (
+    "assume_container_exists",
+    "connection_timeout",
+    "default_cache_type",
+    "default_fill_cache",
+    "max_concurrency",
+    "request_session",
+    "socket_timeout",
+    "timeout",
+)
+# Options that are credentials by themselves, in the order in which adlfs prefers them.
+_AZURE_CREDENTIALS = ("connection_string", "credential_provider", "account_key", "sas_token", "client_secret")
+# The scope of tokens for the Blob service.
+_AZURE_SCOPE = "https://storage.azure.com/.default"
 
 
 def of_s3(options: dict[str, Any]) -> dict[str, Any]:
@@ -130,6 +147,62 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
     elif token is not None and not isinstance(token, str):
         raise TypeError("token must be 'anon', the path of a credentials file, or a service account's key; to pass a token, use `credential_provider`")
     return options
+
+
+def of_azure(options: dict[str, Any]) -> dict[str, Any]:
+    """Converts options of adlfs to options of `AzureStore`. `credential` is an object of azure-identity, an account key or
+    a SAS token. As in adlfs, the first of several credentials is used, and `anon=True` has a meaning only without any. A
+    connection string goes before `account_host`.
+    """
+    options = _renamed(options, _ADLFS)
+    _leave_out(options, _ADLFS_IGNORED)
+    _refuse_versions(options)
+    if (mode := options.pop("location_mode", "primary")) != "primary":
+        raise UnknownConfigurationKeyError(f"location_mode is {mode!r}, but Laneway reads only the primary location; set `account_host` to the host of the secondary one")
+    if (credential := options.pop("credential", None)) is not None:
+        options |= _of_credential(credential)
+    host = options.pop("account_host", None)
+    if host and not any(options.get(name) for name in ("connection_string", "endpoint", "use_emulator")):
+        options["endpoint"] = f"https://{host}"
+    anonymous = options.pop("anon", None)
+    credentials = [name for name in _AZURE_CREDENTIALS if options.get(name)]
+    if anonymous and not credentials:
+        options["skip_signature"] = True
+    for name in credentials[1:]:
+        del options[name]
+    return options
+
+
+def _of_credential(credential: Any) -> dict[str, Any]:
+    """Converts a credential of Azure's SDK to options of `AzureStore`."""
+    if hasattr(credential, "get_token"):
+        return {"credential_provider": _TokenProvider(credential)}
+    if (named := getattr(credential, "named_key", None)) is not None:
+        return {"account_name": named.name, "account_key": named.key}
+    text = getattr(credential, "signature", credential)
+    if isinstance(text, str):
+        # A SAS token is a query with a signature, and an account key is base64.
+        return {"sas_token" if "sig=" in text else "account_key": text}
+    raise TypeError("credential must be an object of azure-identity with get_token, an account key or a SAS token")
+
+
+class _TokenProvider:
+    """A credential provider that gets tokens from a credential of azure-identity."""
+
+    def __init__(self, credential: Any) -> None:
+        self._credential = credential
+
+    def __call__(self) -> Any:
+        token = self._credential.get_token(_AZURE_SCOPE)
+        return _described_later(token) if hasattr(token, "__await__") else _described(token)
+
+
+def _described(token: Any) -> dict[str, Any]:
+    return {"token": token.token, "expires_at": datetime.fromtimestamp(token.expires_on, UTC)}
+
+
+async def _described_later(token: Any) -> dict[str, Any]:
+    return _described(await token)
 
 
 def _refuse_versions(options: dict[str, Any]) -> None:

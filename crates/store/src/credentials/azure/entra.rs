@@ -104,6 +104,8 @@ enum Source {
     },
     /// The virtual machine's identity, or else the login of the Azure CLI.
     Machine,
+    /// The login of the Azure CLI, without asking the machine for its identity first.
+    Login,
 }
 
 impl Source {
@@ -114,6 +116,7 @@ impl Source {
             Self::Workload { .. } => "AZURE_FEDERATED_TOKEN_FILE",
             Self::AppService { .. } => "IDENTITY_ENDPOINT",
             Self::Machine => MACHINE,
+            Self::Login => CHOICE,
         }
     }
 
@@ -126,6 +129,9 @@ impl Source {
         let needed = |name: &'static str, by: &str| {
             get(name).ok_or_else(|| CredentialFailure::unusable(by, format!("{name} isn't set")))
         };
+        if get(CHOICE).is_some_and(|choice| choice.eq_ignore_ascii_case(CLI)) {
+            return Ok(Self::Login);
+        }
         if let Some(token) = get("AZURE_STORAGE_TOKEN") {
             return Ok(Self::Token(token));
         }
@@ -152,6 +158,11 @@ impl Source {
 }
 
 const MACHINE: &str = "Azure's metadata service";
+
+/// The variable by which azure-identity chooses one source. Laneway knows its value for the Azure CLI. With any other
+/// value, the sources have their usual order.
+const CHOICE: &str = "AZURE_TOKEN_CREDENTIALS";
+const CLI: &str = "AzureCliCredential";
 
 impl EntraChain {
     async fn token(&self, source: &Source) -> Result<EntraToken, CredentialFailure> {
@@ -195,6 +206,10 @@ impl EntraChain {
                 granted(&ask, &answer).map_err(unusable)
             }
             Source::Machine => self.of_machine().await,
+            Source::Login if self.is_logged_in() => self.of_cli().await,
+            Source::Login => {
+                Err(unusable("nobody has logged in with the Azure CLI; run: az login".to_owned()))
+            }
         }
     }
 
@@ -249,13 +264,17 @@ impl EntraChain {
         }
     }
 
-    /// Returns a token of the Azure CLI's login.
-    async fn login(&self, machine: &str) -> Result<EntraToken, CredentialFailure> {
+    fn is_logged_in(&self) -> bool {
         let folder = match self.environment.get("AZURE_CONFIG_DIR") {
             Some(folder) => Some(self.environment.path(&folder)),
             None => self.environment.home().map(|home| home.join(".azure")),
         };
-        if !folder.is_some_and(|folder| folder.join(LOGINS).is_file()) {
+        folder.is_some_and(|folder| folder.join(LOGINS).is_file())
+    }
+
+    /// Returns a token of the Azure CLI's login, if there is one.
+    async fn login(&self, machine: &str) -> Result<EntraToken, CredentialFailure> {
+        if !self.is_logged_in() {
             let tried = [
                 "AZURE_STORAGE_CONNECTION_STRING",
                 "AZURE_STORAGE_KEY",
@@ -269,6 +288,11 @@ impl EntraChain {
             let login = "the Azure CLI (nobody has logged in)".to_owned();
             return Err(CredentialFailure::Nothing(tried.chain([machine, login]).collect()));
         }
+        self.of_cli().await
+    }
+
+    /// Returns the token that the Azure CLI prints.
+    async fn of_cli(&self) -> Result<EntraToken, CredentialFailure> {
         let unusable = |cause: String| CredentialFailure::unusable("the Azure CLI", cause);
         let output = command::run(AZ_COMMAND, &self.environment, &[], Some(COMMAND_LIMIT)).await;
         of_az(&output.map_err(unusable)?).map_err(unusable)
@@ -345,6 +369,14 @@ mod tests {
         assert_eq!(found([ids[0], ids[1], secret, file]), Ok("AZURE_CLIENT_SECRET"));
         assert_eq!(found([ids[0], ids[1], file]), Ok("AZURE_FEDERATED_TOKEN_FILE"));
         assert_eq!(found([("AZURE_CLIENT_ID", "c")]), Ok(MACHINE));
+    }
+
+    #[test]
+    fn the_choice_of_the_azure_cli_goes_before_all_other_sources() {
+        let secret = [("AZURE_CLIENT_SECRET", "s"), ("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c")];
+        let [one, two, three] = secret;
+        assert_eq!(found([one, two, three, (CHOICE, "azureclicredential")]), Ok(CHOICE));
+        assert_eq!(found([one, two, three, (CHOICE, "prod")]), Ok("AZURE_CLIENT_SECRET"));
     }
 
     #[test]

@@ -138,6 +138,17 @@ public final class Laneway implements AutoCloseable {
       return with("azure_account", name);
     }
 
+    /**
+     * Uses these credentials for Azure, and none of the variables. The names are {@code account_key}, {@code sas_token},
+     * {@code connection_string}, {@code token}, {@code client_secret}, {@code federated_token_file} and {@code
+     * use_azure_cli}, of which one is enough. {@code client_id}, {@code tenant_id} and {@code authority_host} describe the
+     * identity of a secret or a token file.
+     */
+    public Builder azureCredentials(Map<String, String> credentials) {
+      credentials.forEach((name, value) -> with("azure_credentials:" + name, value));
+      return this;
+    }
+
     /** Sets the URL of the Blob service of Azure's storage account, instead of the variables. */
     public Builder azureEndpoint(String url) {
       return with("azure_endpoint", url);

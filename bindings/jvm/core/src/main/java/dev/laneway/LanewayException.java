@@ -1,10 +1,14 @@
 package dev.laneway;
 
 import java.io.IOException;
+import java.util.Set;
 
 /** A call that failed. Its message names the URL and the cause, and contains no secret. */
 public final class LanewayException extends IOException {
   private static final long serialVersionUID = 1L;
+
+  /** The codes of S3 and Azure for a missing bucket. */
+  private static final Set<String> BUCKET_MISSING = Set.of("ContainerNotFound", "NoSuchBucket");
 
   private final ErrorKind kind;
   private final String url;
@@ -71,6 +75,7 @@ public final class LanewayException extends IOException {
 
   /** Returns whether the store says that the bucket itself doesn't exist. An answer to a HEAD can't say so. */
   public boolean isMissingBucket() {
-    return isNotFound() && ("NoSuchBucket".equals(serviceCode) || getMessage().contains("bucket does not exist"));
+    boolean isCodeOfBuckets = serviceCode != null && BUCKET_MISSING.contains(serviceCode);
+    return isNotFound() && (isCodeOfBuckets || getMessage().contains("bucket does not exist"));
   }
 }

@@ -24,12 +24,12 @@ final class OptionNames {
       "remove_source", "size_only", "update");
 
   private static final Set<String> OF_CLIENTS = Set.of(
-      "access_key_id", "anonymous", "assume_role", "azure_account", "azure_endpoint", "bandwidth_limit", "ca_file",
-      "connections_max", "customer_key", "environment", "gcs_endpoint", "headers", "http_proxy", "https_proxy",
-      "impersonate", "kms_bucket_key", "kms_key", "memory", "no_proxy", "profile", "region", "request_payer",
-      "retry_for", "s3_accelerate", "s3_dualstack", "s3_endpoint", "s3_fips", "s3_path_style", "secret_access_key",
-      "service_account_file", "service_account_key", "session_token", "sse", "stall_timeout", "user_agent_suffix",
-      "user_project", "variables");
+      "access_key_id", "anonymous", "assume_role", "azure_account", "azure_credentials", "azure_endpoint",
+      "bandwidth_limit", "ca_file", "connections_max", "customer_key", "environment", "gcs_endpoint", "headers",
+      "http_proxy", "https_proxy", "impersonate", "kms_bucket_key", "kms_key", "memory", "no_proxy", "profile",
+      "region", "request_payer", "retry_for", "s3_accelerate", "s3_dualstack", "s3_endpoint", "s3_fips",
+      "s3_path_style", "secret_access_key", "service_account_file", "service_account_key", "session_token", "sse",
+      "stall_timeout", "user_agent_suffix", "user_project", "variables");
 
   /** Finds the name of a setting or an option at the beginning of a message. */
   private static final Pattern SETTING = Pattern.compile("^([a-z0-9_]+)(?=: )");

@@ -2,7 +2,9 @@ package dev.laneway.hadoop;
 
 import dev.laneway.Bucket;
 import dev.laneway.Download;
+import dev.laneway.ErrorKind;
 import dev.laneway.GetOptions;
+import dev.laneway.LanewayException;
 import dev.laneway.ListOptions;
 import dev.laneway.Listing;
 import dev.laneway.MultipartUpload;
@@ -214,9 +216,13 @@ final class Commits {
   private List<MultipartUpload> left(Path output) {
     try {
       return bucket.multipartUploads(Keys.inside(keys.of(output)));
-    } catch (IOException refused) {
+    } catch (IOException unlisted) {
+      if (unlisted instanceof LanewayException failed && failed.kind() == ErrorKind.UNSUPPORTED) {
+        // Azure has no list of uploads. It removes their blocks after a week.
+        return List.of();
+      }
       // The credentials may permit writing but not listing uploads. The job's result is right nevertheless.
-      LOG.warn("no permission to list uploads: unfinished uploads below {} are not aborted", output, refused);
+      LOG.warn("no permission to list uploads: unfinished uploads below {} are not aborted", output, unlisted);
       return List.of();
     }
   }

@@ -109,7 +109,12 @@ final class Connection implements Closeable {
     boolean isS3 = settings.store() == Settings.Store.S3;
     Laneway.Builder builder = Laneway.builder().userAgentSuffix("laneway-hadoop");
     logIn(builder, settings.login());
-    settings.endpoint().ifPresent(isS3 ? builder::s3Endpoint : builder::gcsEndpoint);
+    switch (settings.store()) {
+      case S3 -> settings.endpoint().ifPresent(builder::s3Endpoint);
+      case GCS -> settings.endpoint().ifPresent(builder::gcsEndpoint);
+      case AZURE -> settings.endpoint().ifPresent(builder::azureEndpoint);
+    }
+    settings.account().ifPresent(builder::azureAccount);
     settings.region().ifPresent(builder::region);
     settings.pathStyle().ifPresent(builder::s3PathStyle);
     settings.userProject().ifPresent(builder::userProject);
@@ -155,6 +160,8 @@ final class Connection implements Closeable {
     } else if (login instanceof Login.Keys keys) {
       builder.accessKey(keys.id(), keys.secret());
       keys.token().ifPresent(builder::sessionToken);
+    } else if (login instanceof Login.Azure azure) {
+      builder.azureCredentials(azure.parts());
     } else if (login instanceof Login.ServiceAccount account) {
       builder.serviceAccountKey(account.json());
     }

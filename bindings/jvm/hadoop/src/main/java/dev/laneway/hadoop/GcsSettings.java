@@ -46,6 +46,7 @@ final class GcsSettings {
         endpoint,
         Optional.empty(),
         Optional.empty(),
+        Optional.empty(),
         false,
         login(values),
         proxy(values),

@@ -10,7 +10,7 @@ import java.util.stream.IntStream;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * Sorts the keys of S3A and of the GCS connector into three kinds. Supported keys have an effect. Keys that change
+ * Sorts the keys of S3A and of the connectors for GCS and Azure into three kinds. Supported keys have an effect. Keys that change
  * neither the identity, the route nor the result of requests are ignored. All others are refused by name, because
  * requests could otherwise run under the wrong identity or go to the wrong server.
  */
@@ -104,6 +104,36 @@ final class KeyRules {
   private static final Map<String, String> S3_REFUSED_UNLESS =
       Map.of("access.grants.enabled", "false", "http.signer.enabled", "false");
 
+  /** Keys of ABFS and WASB, without the endings for an account or a container. */
+  private static final Names AZURE_SUPPORTED = new Names("""
+      abfs.endpoint always.use.https account.auth.type account.key account.keyprovider
+      sas sas.fixed.token sas.token.provider.type
+      account.oauth.provider.type account.oauth2.client.endpoint account.oauth2.client.id account.oauth2.client.secret
+      account.oauth2.msi.authority account.oauth2.msi.endpoint account.oauth2.msi.tenant account.oauth2.token.file
+      block.size read.policy security.credential.provider.path""");
+
+  private static final Names AZURE_HARMLESS = new Names("""
+      impl impl.disable.cache abfs.latency.track abfs.impl
+      account.expect.header.enabled account.hns.enabled account.operation.idle.timeout account.throttling.enabled
+      analysis.period apache.http.* appendblob.directories atomic.rename.* blob.* block.location.* block.upload.*
+      buffer.dir buffered.* client.correlationid cluster.* concurrentRequestCount.* createRemote* custom.token.fetch.*
+      data.blocks.buffer disable.outputstream.flush enable.* fns.* footer.read.* http.* identity.transformer.*
+      infinite-lease.directories ingress.* io.* lease.threads list.max.results local.sas.key.mode metric.* metrics.*
+      networking.library oauth.token.fetch.* page.* prefetch.* read.* readahead.* readaheadqueue.* rename.*
+      sas.expiry.period sas.token.renew.period.for.streams saskey.* secure.mode selfthrottling.* skipUserGroup*
+      ssl.channel.mode static.retry.* tail.latency.* tracingheader.format use.upn user.agent.prefix write.*
+      authorization.caching.enable""");
+
+  private static final Names AZURE_REFUSED = new Names("""
+      account.oauth2.client.assertion.provider.type account.oauth2.refresh.token account.oauth2.refresh.token.endpoint
+      account.oauth2.user.name account.oauth2.user.password delegation.token.provider.type
+      encryption.context.provider.type encryption.encoded.client-provided-key encryption.encoded.client-provided-key-sha
+      shellkeyprovider.script""");
+
+  /** The flags of hadoop-azure that ask Hadoop's or Ranger's servers who may do what. */
+  private static final Map<String, String> AZURE_REFUSED_UNLESS =
+      Map.of("authorization", "false", "enable.delegation.token", "false");
+
   private static final Map<String, String> GS_REFUSED_UNLESS = Map.of(
       "auth.service.account.enable", "true",
       "cooperative.locking.enable", "false",
@@ -113,20 +143,31 @@ final class KeyRules {
 
   private KeyRules() {}
 
+  /** The lists of a store's keys. */
+  private record Lists(Names supported, Names harmless, Names refused, Map<String, String> refusedUnless) {
+    static Lists of(Settings.Store store) {
+      return switch (store) {
+        case S3 -> new Lists(S3_SUPPORTED, S3_HARMLESS, S3_REFUSED, S3_REFUSED_UNLESS);
+        case GCS -> new Lists(GS_SUPPORTED, GS_HARMLESS, GS_REFUSED, GS_REFUSED_UNLESS);
+        case AZURE -> new Lists(AZURE_SUPPORTED, AZURE_HARMLESS, AZURE_REFUSED, AZURE_REFUSED_UNLESS);
+      };
+    }
+  }
+
   /** Returns the treatment of a key with this value. The key is without its beginning, such as {@code fs.s3a}. */
   static Rule of(Settings.Store store, String key, String value) {
-    boolean isS3 = store == Settings.Store.S3;
-    String harmless = (isS3 ? S3_REFUSED_UNLESS : GS_REFUSED_UNLESS).get(key);
+    Lists lists = Lists.of(store);
+    String harmless = lists.refusedUnless().get(key);
     if (harmless != null) {
       return harmless.equalsIgnoreCase(value) ? Rule.HARMLESS : Rule.REFUSED;
     }
-    if ((isS3 ? S3_SUPPORTED : GS_SUPPORTED).contains(key)) {
+    if (lists.supported().contains(key)) {
       return Rule.SUPPORTED;
     }
-    if ((isS3 ? S3_HARMLESS : GS_HARMLESS).contains(key)) {
+    if (lists.harmless().contains(key)) {
       return Rule.HARMLESS;
     }
-    return (isS3 ? S3_REFUSED : GS_REFUSED).contains(key) ? Rule.REFUSED : Rule.UNKNOWN;
+    return lists.refused().contains(key) ? Rule.REFUSED : Rule.UNKNOWN;
   }
 
   /**
@@ -157,9 +198,8 @@ final class KeyRules {
 
   /** Returns a sentence that asks to check the spelling of a key, and names the nearest supported key. */
   private static String spelling(Settings.Store store, String name, String key) {
-    Names known = store == Settings.Store.S3 ? S3_SUPPORTED : GS_SUPPORTED;
-    String beginning = name.substring(0, name.length() - key.length());
-    return " Check the spelling" + known.nearest(key).map(near -> ": did you mean " + beginning + near + "?").orElse(".");
+    String beginning = name.substring(0, name.indexOf(key));
+    return " Check the spelling" + Lists.of(store).supported().nearest(key).map(near -> ": did you mean " + beginning + near + "?").orElse(".");
   }
 
   /**

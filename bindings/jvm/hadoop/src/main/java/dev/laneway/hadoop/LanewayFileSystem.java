@@ -55,9 +55,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Hadoop's filesystem over a bucket of Google Cloud Storage or S3. It serves the schemes that it is configured for:
- * {@code gs}, {@code s3a}, {@code s3}. Without configuration it serves {@code laneway+gs}, {@code laneway+s3} and
- * {@code laneway+s3a}.
+ * Hadoop's filesystem over a bucket of Google Cloud Storage or S3, or a container of Azure Blob Storage. It serves the
+ * schemes that it is configured for: {@code gs}, {@code s3a}, {@code s3}, {@code abfs}, {@code abfss}, {@code wasb}, {@code
+ * wasbs}, {@code az}. Without configuration it serves {@code laneway+gs}, {@code laneway+s3}, {@code laneway+s3a}, {@code
+ * laneway+abfs} and {@code laneway+abfss}.
  *
  * <p>Files are objects, and directories are markers or prefixes of keys. A file appears when it is complete, or not at
  * all. Renames are copies by the store, and not atomic. The README of this module says what that means for jobs.

@@ -40,6 +40,14 @@ sealed interface Login {
     }
   }
 
+  /** Azure's credentials, under the names in the setting {@code azure_credentials}. */
+  record Azure(Map<String, String> parts) implements Login {
+    @Override
+    public String toString() {
+      return "Azure[" + parts.keySet() + "]";
+    }
+  }
+
   /** A service account of Google, impersonated by other credentials. */
   record Impersonated(String account, Login base) implements Login {}
 }

@@ -24,7 +24,12 @@ final class ObjectHeaders {
     put(headers, "Content-Type", meta.contentType());
     put(headers, "ETag", meta.etag());
     put(headers, "Last-Modified", meta.updated());
-    put(headers, store == Settings.Store.S3 ? "x-amz-storage-class" : "x-goog-storage-class", meta.storageClass());
+    String storageClass = switch (store) {
+      case S3 -> "x-amz-storage-class";
+      case GCS -> "x-goog-storage-class";
+      case AZURE -> "x-ms-access-tier";
+    };
+    put(headers, storageClass, meta.storageClass());
     return headers;
   }
 

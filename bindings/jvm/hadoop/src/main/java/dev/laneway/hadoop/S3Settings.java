@@ -32,6 +32,7 @@ final class S3Settings {
         accessPoint(values).orElse(bucket),
         url,
         region,
+        Optional.empty(),
         values.flag("path.style.access"),
         values.isOn("endpoint.fips"),
         S3Login.of(values, System.getenv()),

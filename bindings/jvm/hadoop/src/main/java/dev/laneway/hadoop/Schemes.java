@@ -15,6 +15,22 @@ public final class Schemes {
     }
   }
 
+  /** The filesystem of {@code laneway+abfs://container@host}. */
+  public static final class Abfs extends LanewayFileSystem {
+    @Override
+    public String getScheme() {
+      return "laneway+abfs";
+    }
+  }
+
+  /** The filesystem of {@code laneway+abfss://container@host}, which is the same as {@code laneway+abfs}. */
+  public static final class Abfss extends LanewayFileSystem {
+    @Override
+    public String getScheme() {
+      return "laneway+abfss";
+    }
+  }
+
   /** The filesystem of {@code laneway+s3://bucket}. */
   public static final class S3 extends LanewayFileSystem {
     @Override

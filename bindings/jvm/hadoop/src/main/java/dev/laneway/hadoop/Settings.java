@@ -1,5 +1,6 @@
 package dev.laneway.hadoop;
 
+import dev.laneway.AzureContainer;
 import java.io.IOException;
 import java.net.URI;
 import java.net.URLEncoder;
@@ -11,12 +12,13 @@ import org.apache.hadoop.conf.Configuration;
 
 /**
  * The configuration of one filesystem: its store, the credentials, and how files are written. It reads those keys of
- * the S3A and GCS connectors that mean the same for Laneway. It ignores sizes of pools, buffers and threads.
+ * the connectors for S3, GCS and Azure that mean the same for Laneway. It ignores sizes of pools, buffers and threads.
  *
  * @param store The kind of store.
- * @param bucket The bucket's name, or the ARN of its access point.
+ * @param bucket The bucket's name, the ARN of its access point, or Azure's {@code container@host}.
  * @param endpoint The store's endpoint, or empty for the library's default.
  * @param region S3's region, or empty if the library must find it.
+ * @param account Azure's storage account, or empty if the environment names it.
  * @param pathStyle True if bucket names are in the path of URLs instead of the host name.
  * @param fips True for AWS's FIPS endpoints.
  * @param login The credentials.
@@ -33,6 +35,7 @@ record Settings(
     String bucket,
     Optional<String> endpoint,
     Optional<String> region,
+    Optional<String> account,
     Optional<Boolean> pathStyle,
     boolean fips,
     Login login,
@@ -47,7 +50,8 @@ record Settings(
   /** The supported stores, each with its own protocol. */
   enum Store {
     S3("s3", "fs.s3a"),
-    GCS("gs", "fs.gs");
+    GCS("gs", "fs.gs"),
+    AZURE("az", "fs.azure");
 
     /** The scheme of its URLs. */
     final String scheme;
@@ -61,8 +65,8 @@ record Settings(
     }
 
     /**
-     * Returns the store of a filesystem's scheme: {@code gs} and {@code laneway+gs}; {@code s3}, {@code s3a}, {@code
-     * s3n}, and the same with {@code laneway+} in front.
+     * Returns the store of a filesystem's scheme: {@code gs}; {@code s3}, {@code s3a}, {@code s3n}; {@code az}, {@code
+     * abfs}, {@code abfss}, {@code wasb}, {@code wasbs}; and the same with {@code laneway+} in front.
      *
      * @throws IOException for another scheme
      */
@@ -72,6 +76,7 @@ record Settings(
       return switch (plain) {
         case "gs" -> GCS;
         case "s3", "s3a", "s3n" -> S3;
+        case "az", "abfs", "abfss", "wasb", "wasbs" -> AZURE;
         default -> throw new IOException("no store is known by the scheme " + scheme);
       };
     }
@@ -166,6 +171,15 @@ record Settings(
     String bucket = name.getAuthority();
     if (bucket == null || bucket.isEmpty()) {
       throw new IOException("no bucket is named in " + name);
+    }
+    if (store == Store.AZURE) {
+      AzureContainer container = AzureContainer.of(bucket);
+      if (container.name().isEmpty() || container.name().contains(":")) {
+        throw new IOException("the part before @ in the URI of a filesystem of Azure must be the name of a container");
+      }
+      Values values = Values.ofAccount(conf, store.family, AzureSettings.endings(container));
+      KeyRules.check(store, values, conf);
+      return AzureSettings.of(container, values, Engine.of(conf));
     }
     if (bucket.contains("@")) {
       throw new IOException("a secret in a filesystem's URI would appear in logs: put it into the configuration");

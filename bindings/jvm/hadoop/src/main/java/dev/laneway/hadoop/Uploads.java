@@ -100,12 +100,21 @@ final class Uploads extends AbstractMultipartUploader {
     return named(path, under(upload, path).abortAsync());
   }
 
+  /** Returns -1 on Azure, which has no list of uploads. */
   @Override
   public CompletableFuture<Integer> abortUploadsUnderPath(Path path) {
     checkPath(path);
     return FutureIO.eval(() -> {
-      List<CompletableFuture<Void>> aborts =
-          bucket.multipartUploads(Keys.inside(keys.of(path))).stream().map(MultipartUpload::abortAsync).toList();
+      List<MultipartUpload> uploads;
+      try {
+        uploads = bucket.multipartUploads(Keys.inside(keys.of(path)));
+      } catch (LanewayException unlisted) {
+        if (unlisted.kind() == ErrorKind.UNSUPPORTED) {
+          return -1;
+        }
+        throw unlisted;
+      }
+      List<CompletableFuture<Void>> aborts = uploads.stream().map(MultipartUpload::abortAsync).toList();
       int aborted = 0;
       for (CompletableFuture<Void> abort : aborts) {
         try {

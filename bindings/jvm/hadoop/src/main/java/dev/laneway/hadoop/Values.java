@@ -10,13 +10,16 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.security.alias.CredentialProviderFactory;
 
 /**
  * The values of a filesystem's keys in Hadoop's configuration. {@code fs.s3a.bucket.NAME.KEY}, for one bucket,
- * overrides {@code fs.s3a.KEY}, and likewise for {@code fs.gs}. Google's libraries for Hadoop share keys about
- * credentials, proxies and token servers. Such keys may also begin with {@code google.cloud}.
+ * overrides {@code fs.s3a.KEY}, and likewise for {@code fs.gs}. {@code fs.azure.KEY.HOST}, for one account of Azure,
+ * overrides {@code fs.azure.KEY}. Google's libraries for Hadoop share keys about credentials, proxies and token servers.
+ * Such keys may also begin with {@code google.cloud}.
  */
 final class Values {
   /** A value, and the full name of the key under which the configuration has it. */
@@ -28,22 +31,44 @@ final class Values {
   /** The beginning of keys that Google's libraries for Hadoop share. */
   private static final String SHARED = "google.cloud.";
 
+  /** The ending of a key for one account of Azure: the host of its DFS or Blob service. */
+  private static final Pattern OTHER_ACCOUNT = Pattern.compile("\\.(dfs|blob)\\.[a-z0-9-]+\\.[a-z0-9-]+\\.[a-z0-9-]+$");
+
   private static final List<String> SHARED_KEYS = List.of("auth.", "proxy.", "token.");
 
   private final Configuration conf;
   private final boolean isShared;
-  private final String ours;
+  /** The beginning of the keys for one bucket; empty if endings name the account instead. */
+  private final Optional<String> ours;
   private final String all;
+
+  /** The endings of the keys for one account, with a dot in front. */
+  private final List<String> endings;
 
   /**
    * @param family the beginning of the keys: {@code fs.s3a} or {@code fs.gs}
    * @param bucket the bucket's name
    */
   Values(Configuration conf, String family, String bucket) {
-    this.ours = family + ".bucket." + bucket + ".";
+    this(conf, family, Optional.of(family + ".bucket." + bucket + "."), List.of());
+  }
+
+  private Values(Configuration conf, String family, Optional<String> ours, List<String> endings) {
+    this.ours = ours;
     this.all = family + ".";
+    this.endings = endings;
     this.isShared = family.equals("fs.gs");
     this.conf = conf;
+  }
+
+  /**
+   * Returns the values for an account of Azure.
+   *
+   * @param endings the endings of the account's keys, such as {@code mine.dfs.core.windows.net}; the first one that is set
+   *     counts
+   */
+  static Values ofAccount(Configuration conf, String family, List<String> endings) {
+    return new Values(conf, family, Optional.empty(), endings.stream().map(ending -> "." + ending).toList());
   }
 
   /**
@@ -82,7 +107,7 @@ final class Values {
    * @throws IllegalArgumentException for a text that isn't a size; the message names the key
    */
   long bytes(String key, long otherwise) {
-    return bytes(conf, ours + key, bytes(conf, all + key, otherwise));
+    return bytes(conf, set(key), otherwise);
   }
 
   /** Does the same for a key under its full name. */
@@ -96,8 +121,8 @@ final class Values {
    * @throws IllegalArgumentException for a text that isn't a number; the message names the key
    */
   int number(String key, int otherwise) {
-    int shared = named(conf, all + key, () -> conf.getInt(all + key, otherwise));
-    return named(conf, ours + key, () -> conf.getInt(ours + key, shared));
+    String name = set(key);
+    return named(conf, name, () -> conf.getInt(name, otherwise));
   }
 
   private static <T> T named(Configuration conf, String name, Supplier<T> number) {
@@ -130,8 +155,10 @@ final class Values {
     Map<String, Value> said = new TreeMap<>();
     for (Map.Entry<String, String> one : conf) {
       String name = one.getKey();
-      if (name.startsWith(ours)) {
-        note(said, name.substring(ours.length()));
+      if (ours.isPresent() && name.startsWith(ours.get())) {
+        note(said, name.substring(ours.get().length()));
+      } else if (name.startsWith(all) && ours.isEmpty()) {
+        ofAccount(name.substring(all.length())).ifPresent(key -> note(said, key));
       } else if (name.startsWith(all) && !name.startsWith(all + "bucket.")) {
         note(said, name.substring(all.length()));
       } else if (name.startsWith(SHARED) && isShared(name.substring(SHARED.length()))) {
@@ -168,7 +195,27 @@ final class Values {
 
   /** Returns the full names of a key. The first one that is set counts. */
   private List<String> names(String key) {
-    return isShared(key) ? List.of(ours + key, all + key, SHARED + key) : List.of(ours + key, all + key);
+    Stream<String> own = own(key).stream();
+    Stream<String> shared = isShared(key) ? Stream.of(all + key, SHARED + key) : Stream.of(all + key);
+    return Stream.concat(own, shared).toList();
+  }
+
+  /** Returns the full names of a key that only this bucket or account has. */
+  private List<String> own(String key) {
+    return ours.map(beginning -> List.of(beginning + key))
+        .orElseGet(() -> endings.stream().map(ending -> all + key + ending).toList());
+  }
+
+  /** Returns the full name of a key that is set for this bucket or account, or else its name for all. */
+  private String set(String key) {
+    return own(key).stream().filter(own -> conf.get(own) != null).findFirst().orElse(all + key);
+  }
+
+  /** Returns a key of Azure without the ending for this account; empty if it is a key of another account. */
+  private Optional<String> ofAccount(String key) {
+    Optional<String> own = endings.stream().filter(key::endsWith).findFirst();
+    return own.map(ending -> key.substring(0, key.length() - ending.length()))
+        .or(() -> Optional.of(key).filter(other -> !OTHER_ACCOUNT.matcher(other).find()));
   }
 
   private boolean isShared(String key) {

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3a"})
+@ValueSource(strings = {"gs", "s3a", "abfss"})
 class CapabilitiesTest {
   private final String scheme;
   private final Configuration conf = EmbeddedStore.with("lake").configuration();

@@ -14,8 +14,14 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 
-/** The program's `serve`, in a separate process for each test run. Tests reach it in both dialects. */
+/** The program's `serve`, in a separate process for each test run. Tests reach it in all dialects. */
 public final class EmbeddedStore {
+  /** The account of Microsoft's emulators and its key, which the store has by default. */
+  public static final String ACCOUNT = "devstoreaccount1";
+
+  public static final String ACCOUNT_KEY =
+      "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
+
   private static final Map<List<String>, EmbeddedStore> RUNNING = new ConcurrentHashMap<>();
 
   private final String url;
@@ -57,24 +63,26 @@ public final class EmbeddedStore {
     return url;
   }
 
-  /** Returns a configuration whose common keys make both schemes reach this store. */
+  /** Returns a configuration whose common keys make all schemes reach this store. */
   public Configuration configuration() {
     Configuration conf = new Configuration();
     configure(conf);
     return conf;
   }
 
-  /** Sets the keys that make both schemes reach this store. */
+  /** Sets the keys that make all schemes reach this store. */
   public void configure(Configuration conf) {
     configure(conf, url);
   }
 
   /** Does the same for a store that was started elsewhere. */
   public static void configure(Configuration conf, String url) {
-    for (String scheme : List.of("gs", "s3a", "s3")) {
+    for (String scheme : List.of("gs", "s3a", "s3", "abfs", "abfss", "wasbs", "az")) {
       conf.set("fs." + scheme + ".impl", LanewayFileSystem.class.getName());
       conf.set("fs.AbstractFileSystem." + scheme + ".impl", LanewayFs.class.getName());
     }
+    conf.set("fs.azure.abfs.endpoint", url + "/" + ACCOUNT);
+    conf.set("fs.azure.account.key", ACCOUNT_KEY);
     conf.set("fs.gs.storage.root.url", url + "/");
     conf.set("fs.gs.auth.type", "UNAUTHENTICATED");
     conf.set("fs.s3a.endpoint", url);

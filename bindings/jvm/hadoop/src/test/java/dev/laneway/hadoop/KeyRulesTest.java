@@ -23,7 +23,11 @@ class KeyRulesTest {
   /** Returns the rule for each documented key, given without the key's beginning. */
   private static Map<String, KeyRules.Rule> documented(Settings.Store store) throws IOException {
     Map<String, KeyRules.Rule> documented = new TreeMap<>();
-    String page = store == Settings.Store.S3 ? "/keys/s3a.txt" : "/keys/gs.txt";
+    String page = switch (store) {
+      case S3 -> "/keys/s3a.txt";
+      case GCS -> "/keys/gs.txt";
+      case AZURE -> "/keys/azure.txt";
+    };
     KeyRules.Rule rule = null;
     try (BufferedReader lines = new BufferedReader(
         new InputStreamReader(KeyRulesTest.class.getResourceAsStream(page), StandardCharsets.UTF_8))) {
@@ -50,7 +54,7 @@ class KeyRulesTest {
 
   /** Some tools copy configurations, and the copy doesn't show which values are Hadoop's defaults. */
   @ParameterizedTest
-  @CsvSource({"s3a, fs.s3a.", "gs, fs.gs."})
+  @CsvSource({"s3a, fs.s3a.", "gs, fs.gs.", "abfss, fs.azure."})
   void hadoopsOwnDefaultsAreAcceptedWhereTheyAreSet(String scheme, String family) {
     Configuration copied = new Configuration(false);
     for (Map.Entry<String, String> one : new Configuration()) {
@@ -71,6 +75,9 @@ class KeyRulesTest {
     "s3a, fs.s3a.heard.of.by.nobody, 1",
     "s3a, fs.s3a.bucket.lake.heard.of.by.nobody, 1",
     "s3a, fs.s3a.eu.endpoint, http://localhost",
+    "abfss, fs.azure.authorization, true",
+    "abfss, fs.azure.encryption.context.provider.type, com.example.Provider",
+    "abfss, fs.azure.heard.of.by.nobody, 1",
     "gs, fs.gs.auth.access.token.provider.impl, com.example.Tokens",
     "gs, google.cloud.token.server.url, https://tokens.example/"
   })

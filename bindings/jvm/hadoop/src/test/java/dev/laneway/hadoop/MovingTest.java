@@ -36,7 +36,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests the effect of renames, deletions and listings on the bucket. */
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3a"})
+@ValueSource(strings = {"gs", "s3a", "abfss"})
 class MovingTest {
   private final FileSystem files;
   private final Connection connection;

@@ -12,6 +12,7 @@ import java.net.URI;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.IntStream;
@@ -33,9 +34,12 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3a"})
+@ValueSource(strings = {"gs", "s3a", "abfss"})
 class ReadingTest {
   private static final int BYTES = 3_000_000;
+
+  /** The requests that open a file and read its end. Azure has no ranges from the end, so it takes one more for the size. */
+  private static final Map<String, Integer> OPENING = Map.of("gs", 1, "s3a", 1, "abfss", 2);
 
   private final String scheme;
   private final Configuration conf = EmbeddedStore.with("lake").configuration();
@@ -164,7 +168,7 @@ class ReadingTest {
       in.readFully(index);
       assertArrayEquals(Arrays.copyOfRange(expected, BYTES - 400_000, BYTES - 8), index);
     }
-    assertEquals(before + 1, requests());
+    assertEquals(before + OPENING.get(scheme), requests());
   }
 
   @Test
@@ -177,7 +181,7 @@ class ReadingTest {
     try (FSDataInputStream in = files.open(small)) {
       assertEquals("one line\n", new String(in.readAllBytes()));
     }
-    assertEquals(before + 1, requests());
+    assertEquals(before + OPENING.get(scheme), requests());
     files.delete(small, false);
   }
 

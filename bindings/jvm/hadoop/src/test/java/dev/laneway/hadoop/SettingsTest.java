@@ -40,6 +40,9 @@ class SettingsTest {
     }
     assertEquals(Settings.Store.GCS, of("gs://lake", Map.of()).store());
     assertEquals(Settings.Store.GCS, of("laneway+gs://lake", Map.of()).store());
+    for (String scheme : new String[] {"az", "abfs", "abfss", "wasb", "wasbs", "laneway+abfss"}) {
+      assertEquals(Settings.Store.AZURE, of(scheme + "://lake/x", Map.of()).store());
+    }
     assertThrows(IOException.class, () -> of("hdfs://lake", Map.of()));
   }
 
@@ -369,5 +372,99 @@ class SettingsTest {
     assertEquals(64 << 20, settings.files().blockBytes());
     assertEquals(new Settings.Encryption(Optional.of("SSE-KMS"), Optional.of("arn:key")), settings.encryption());
     assertTrue(settings.files().skipsChecks());
+  }
+
+  private static final String AZURE = "abfss://lake@mine.dfs.core.windows.net/";
+  private static final String OAUTH = "org.apache.hadoop.fs.azurebfs.oauth2.";
+
+  @Test
+  void theUriOfAzureNamesContainerAndAccount() throws IOException {
+    Settings dfs = of(AZURE, Map.of());
+    assertEquals("lake@mine.blob.core.windows.net", dfs.bucket());
+    assertEquals(Optional.of("mine"), dfs.account());
+    assertEquals(Login.Found.ANYWHERE, dfs.login());
+    assertEquals(dfs, of("wasbs://lake@mine.blob.core.windows.net/x", Map.of()));
+    Settings plain = of("az://lake/", Map.of());
+    assertEquals("lake", plain.bucket());
+    assertEquals(Optional.empty(), plain.account());
+    for (String uri : new String[] {"abfss://id:pa55word@mine.dfs.core.windows.net/", "abfss://@mine.dfs.core.windows.net/"}) {
+      IOException refused = assertThrows(IOException.class, () -> of(uri, Map.of()));
+      assertFalse(refused.getMessage().contains("pa55word"));
+    }
+  }
+
+  @Test
+  void keysOfAnAccountGoBeforeThoseOfAllAndThoseOfOthersAreIgnored() throws IOException {
+    Map<String, String> values = Map.of(
+        "fs.azure.account.key", "all",
+        "fs.azure.account.key.theirs.dfs.core.windows.net", "theirs",
+        "fs.azure.encryption.context.provider.type.theirs.dfs.core.windows.net", "com.example.Provider",
+        "fs.azure.account.key.mine.dfs.core.windows.net", "pa55word");
+    Settings settings = of(AZURE, values);
+    assertEquals(new Login.Azure(Map.of("account_key", "pa55word")), settings.login());
+    assertFalse((settings.toString() + settings.login()).contains("pa55word"));
+    assertEquals(new Login.Azure(Map.of("account_key", "all")), of("abfss://lake@other.dfs.core.windows.net/", values).login());
+    Map<String, String> blob = Map.of("fs.azure.account.key.mine.blob.core.windows.net", "k");
+    assertEquals(new Login.Azure(Map.of("account_key", "k")), of("wasbs://lake@mine.blob.core.windows.net/", blob).login());
+  }
+
+  @Test
+  void anEndpointOfAzureByAddressHasTheAccountInItsPath() throws IOException {
+    Map<String, String> values = Map.of("fs.azure.abfs.endpoint", "127.0.0.1:10000", "fs.azure.always.use.https", "false");
+    Settings settings = of(AZURE, values);
+    assertEquals(Optional.of("http://127.0.0.1:10000/mine"), settings.endpoint());
+    assertEquals("lake", settings.bucket());
+    assertEquals(Optional.of("https://files.example.com"), of(AZURE, Map.of("fs.azure.abfs.endpoint", "files.example.com")).endpoint());
+  }
+
+  @Test
+  void eachKindOfAzuresCredentialsIsRead() throws IOException {
+    assertEquals(
+        new Login.Azure(Map.of("sas_token", "sig=s")),
+        of(AZURE, Map.of(
+            "fs.azure.account.auth.type.mine.dfs.core.windows.net", "SAS",
+            "fs.azure.sas.fixed.token.lake.mine.dfs.core.windows.net", "sig=s")).login());
+    assertEquals(
+        new Login.Azure(Map.of("sas_token", "sig=w")),
+        of("wasbs://lake@mine.blob.core.windows.net/", Map.of("fs.azure.sas.lake.mine.blob.core.windows.net", "sig=w")).login());
+    assertEquals(
+        new Login.Azure(Map.of(
+            "authority_host", "https://login.microsoftonline.com", "tenant_id", "t", "client_id", "c", "client_secret", "s")),
+        of(AZURE, Map.of(
+            "fs.azure.account.auth.type", "OAuth",
+            "fs.azure.account.oauth.provider.type", OAUTH + "ClientCredsTokenProvider",
+            "fs.azure.account.oauth2.client.endpoint", "https://login.microsoftonline.com/t/oauth2/v2.0/token",
+            "fs.azure.account.oauth2.client.id", "c",
+            "fs.azure.account.oauth2.client.secret", "s")).login());
+    assertEquals(
+        new Login.Azure(Map.of(
+            "tenant_id", "t", "client_id", "c", "federated_token_file", "/var/run/secrets/azure/tokens/azure-identity-token")),
+        of(AZURE, Map.of(
+            "fs.azure.account.auth.type", "OAuth",
+            "fs.azure.account.oauth.provider.type", OAUTH + "WorkloadIdentityTokenProvider",
+            "fs.azure.account.oauth2.msi.tenant", "t",
+            "fs.azure.account.oauth2.client.id", "c")).login());
+    Login.Found machine = assertInstanceOf(Login.Found.class, of(AZURE, Map.of(
+        "fs.azure.account.auth.type", "OAuth",
+        "fs.azure.account.oauth.provider.type", OAUTH + "MsiTokenProvider",
+        "fs.azure.account.oauth2.client.id", "c")).login());
+    assertEquals("c", machine.variables().get("AZURE_CLIENT_ID"));
+    assertEquals("", machine.variables().get("AZURE_STORAGE_KEY"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "fs.azure.account.auth.type, Custom, SharedKey",
+    "fs.azure.account.auth.type, SharedKey, fs.azure.account.key has no key",
+    "fs.azure.account.auth.type, SAS, fs.azure.sas.fixed.token has no token",
+    "fs.azure.account.auth.type, OAuth, fs.azure.account.oauth.provider.type",
+    "fs.azure.account.keyprovider, com.example.Keys, fs.azure.account.keyprovider",
+    "fs.azure.sas.token.provider.type, com.example.Tokens, fs.azure.sas.token.provider.type",
+    "fs.azure.account.oauth2.user.password, pa55word, isn't supported"
+  })
+  void credentialsOfAzureThatLanewayLacksAreRefusedByName(String key, String value, String says) {
+    IOException refused = assertThrows(IOException.class, () -> of(AZURE, Map.of(key, value)));
+    assertTrue(refused.getMessage().contains(says), refused::toString);
+    assertFalse(refused.getMessage().contains("pa55word"));
   }
 }

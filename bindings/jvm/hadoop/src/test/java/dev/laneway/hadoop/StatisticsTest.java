@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests the statistics of a filesystem, and the attributes of its files. */
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3a"})
+@ValueSource(strings = {"gs", "s3a", "abfss"})
 class StatisticsTest {
   private final String scheme;
   private final FileSystem files;
@@ -36,7 +36,8 @@ class StatisticsTest {
 
   StatisticsTest(String scheme) throws IOException {
     this.scheme = scheme;
-    Configuration conf = EmbeddedStore.broken("lake", "get:1 key=*busy.gs status 429", "get:1 key=*busy.s3a status 503").configuration();
+    Configuration conf = EmbeddedStore.broken("lake", "get:1 key=*busy.gs status 429", "get:1 key=*busy.s3a status 503", "get:1 key=*busy.abfss status 503")
+        .configuration();
     files = EmbeddedStore.open(scheme + "://lake/", conf);
     connection = Connection.of(Settings.of(URI.create(scheme + "://lake/"), conf));
     String key = "statistics-" + System.nanoTime() + "/file";

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3a"})
+@ValueSource(strings = {"gs", "s3a", "abfss"})
 class WritingTest {
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 

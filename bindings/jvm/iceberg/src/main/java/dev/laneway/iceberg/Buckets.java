@@ -41,12 +41,12 @@ final class Buckets {
   }
 
   private static Bucket open(String name, StoreProperties properties) {
-    String scheme = properties.store() == Location.Store.S3 ? "s3://" : "gs://";
+    String url = properties.url(name);
     // A bucket can still be used after its client is closed.
     try (Laneway laneway = properties.client()) {
-      return laneway.bucket(scheme + name + "/");
+      return laneway.bucket(url);
     } catch (LanewayException failed) {
-      throw Failures.of(scheme + name, failed);
+      throw Failures.of(url, failed);
     }
   }
 

@@ -205,11 +205,11 @@ public class LanewayFileIO implements DelegateFileIO, SupportsStorageCredentials
       }
     }
     if (closest == null) {
-      return new StoreProperties(location.store(), properties);
+      return new StoreProperties(location, properties);
     }
     Map<String, String> all = new TreeMap<>(properties);
     all.putAll(closest.config());
-    return new StoreProperties(location.store(), all);
+    return new StoreProperties(location, all);
   }
 
   private FileMetrics metrics(Location location) {

@@ -8,14 +8,15 @@ import org.apache.iceberg.exceptions.ValidationException;
  *
  * @param text The location as it was given.
  * @param store The store that contains it.
- * @param bucket The bucket's name.
+ * @param bucket The bucket's name, or Azure's {@code container@host}.
  * @param key The text after the bucket's name, unchanged.
  */
 record Location(String text, Store store, String bucket, String key) {
   /** The supported stores, each with its own protocol. */
   enum Store {
     S3("s3"),
-    GCS("gcs");
+    GCS("gcs"),
+    AZURE("adls");
 
     /** The prefix of the properties of Iceberg's own FileIO for this store. It is also the name of the metrics. */
     final String family;
@@ -38,7 +39,9 @@ record Location(String text, Store store, String bucket, String key) {
     Store store = switch (text.substring(0, scheme).toLowerCase(Locale.ROOT)) {
       case "s3", "s3a", "s3n" -> Store.S3;
       case "gs" -> Store.GCS;
-      default -> throw new ValidationException("%s: the scheme must be gs, s3, s3a or s3n", text);
+      case "abfs", "abfss", "az", "wasb", "wasbs" -> Store.AZURE;
+      default -> throw new ValidationException(
+          "%s: the scheme must be gs, s3, s3a, s3n, abfs, abfss, az, wasb or wasbs", text);
     };
     int slash = text.indexOf('/', scheme + 3);
     String bucket = text.substring(scheme + 3, slash < 0 ? text.length() : slash);

@@ -1,5 +1,6 @@
 package dev.laneway.iceberg;
 
+import dev.laneway.AzureContainer;
 import dev.laneway.CredentialProvider;
 import dev.laneway.Laneway;
 import dev.laneway.LanewayException;
@@ -7,19 +8,24 @@ import dev.laneway.PutOptions;
 import java.time.Instant;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.apache.iceberg.exceptions.ValidationException;
 
 /**
- * A catalog's properties for a store, with the names of Iceberg's S3FileIO and GCSFileIO. Sizes of parts and pools,
+ * A catalog's properties for a store, with the names of Iceberg's S3FileIO, GCSFileIO and ADLSFileIO. Sizes of parts and pools,
  * numbers of threads, and retries are ignored, because Laneway chooses them itself. Properties that aren't supported
  * and would change the identity or the destination of requests are refused.
  */
 final class StoreProperties {
   /** The prefixes of the properties that are read for a store. */
-  private static final Map<Location.Store, Set<String>> FAMILIES =
-      Map.of(Location.Store.S3, Set.of("s3.", "client."), Location.Store.GCS, Set.of("gcs.", "gcp."));
+  private static final Map<Location.Store, Set<String>> FAMILIES = Map.of(
+      Location.Store.S3, Set.of("s3.", "client."),
+      Location.Store.GCS, Set.of("gcs.", "gcp."),
+      Location.Store.AZURE, Set.of("adls."));
 
   private static final String WRITE_TAGS = "s3.write.tags.";
 
@@ -44,13 +50,32 @@ final class StoreProperties {
   private static final Set<String> REFUSED_FLAGS = Set.of("s3.remote-signing-enabled", "s3.access-grants.enabled");
 
   /** The prefixes of further properties that are refused. */
-  private static final Set<String> REFUSED_FAMILIES = Set.of("s3.access-points.", "s3.delete.tags.");
+  private static final Set<String> REFUSED_FAMILIES =
+      Set.of("s3.access-points.", "s3.delete.tags.", "adls.token-credential-provider");
+
+  /** The properties with the key of Azure's account. */
+  private static final String KEY_ACCOUNT = "adls.auth.shared-key.account.name";
+  private static final String KEY = "adls.auth.shared-key.account.key";
 
   private final Location.Store store;
+
+  /** The container of a location in Azure. */
+  private final AzureContainer container;
   private final TreeMap<String, String> said = new TreeMap<>();
 
+  /** Reads the properties for a location. */
+  StoreProperties(Location location, Map<String, String> properties) {
+    this(location.store(), location.bucket(), properties);
+  }
+
+  /** Reads the properties of all locations in a store. */
   StoreProperties(Location.Store store, Map<String, String> properties) {
+    this(store, "", properties);
+  }
+
+  private StoreProperties(Location.Store store, String bucket, Map<String, String> properties) {
     this.store = store;
+    this.container = AzureContainer.of(bucket);
     properties.forEach((name, value) -> {
       boolean matters = FAMILIES.get(store).stream().anyMatch(name::startsWith);
       if (matters && value != null && !value.isBlank()) {
@@ -96,18 +121,28 @@ final class StoreProperties {
     described();
     // This sends no request.
     try (Laneway made = builder.build()) {
-      made.bucket((store == Location.Store.S3 ? "s3" : "gs") + "://bucket/");
+      made.bucket(url("bucket"));
     } catch (LanewayException failed) {
       throw new ValidationException(failed, "%s: %s", said.keySet(), failed.getMessage());
     }
   }
 
   private void set(Laneway.Builder builder) {
-    if (store == Location.Store.S3) {
-      s3(builder);
-    } else {
-      gcs(builder);
+    switch (store) {
+      case S3 -> s3(builder);
+      case GCS -> gcs(builder);
+      case AZURE -> azure(builder);
     }
+  }
+
+  /** Returns the URL of a bucket for the library. */
+  String url(String bucket) {
+    return switch (store) {
+      case S3 -> "s3://" + bucket + "/";
+      case GCS -> "gs://" + bucket + "/";
+      // A connection string has the account's endpoint, too.
+      case AZURE -> AzureContainer.of(bucket).url(connection().isEmpty());
+    };
   }
 
   /** Returns the options for every new object, such as its storage class. */
@@ -213,6 +248,56 @@ final class StoreProperties {
     if (decrypts != null) {
       builder.customerKey(decrypts);
     }
+  }
+
+  private void azure(Laneway.Builder builder) {
+    Map<String, String> credentials = new TreeMap<>();
+    String keyAccount = said.get(KEY_ACCOUNT);
+    String key = said.get(KEY);
+    if ((keyAccount == null) != (key == null)) {
+      throw new ValidationException("%s and %s must be set together", KEY_ACCOUNT, KEY);
+    }
+    Optional<String> account = container.account().or(() -> Optional.ofNullable(keyAccount));
+    account.ifPresent(builder::azureAccount);
+    endpoint().ifPresent(builder::azureEndpoint);
+    Optional<String> connection = connection().filter(StoreProperties::isConnectionString);
+    Optional<String> sas = forAccount("adls.sas-token.");
+    String token = said.get("adls.token");
+    if (connection.isPresent()) {
+      credentials.put("connection_string", connection.get());
+    } else if (sas.isPresent()) {
+      credentials.put("sas_token", sas.get());
+    } else if (token != null) {
+      credentials.put("token", token);
+    } else if (key != null) {
+      if (!keyAccount.equals(account.get())) {
+        throw new ValidationException(
+            "%s names the account %s, but the location is in the account %s", KEY_ACCOUNT, keyAccount, account.get());
+      }
+      credentials.put("account_key", key);
+    }
+    if (!credentials.isEmpty()) {
+      builder.azureCredentials(credentials);
+    }
+  }
+
+  /** Returns the URL of another server than Azure's, which ADLSFileIO also calls a connection string. */
+  private Optional<String> endpoint() {
+    return connection().filter(text -> !isConnectionString(text)).map(AzureContainer::inBlobService);
+  }
+
+  private Optional<String> connection() {
+    return forAccount("adls.connection-string.");
+  }
+
+  private static boolean isConnectionString(String text) {
+    return !text.startsWith("http://") && !text.startsWith("https://");
+  }
+
+  /** Returns the property of the location's account: its name ends in the account's host, or in the account's name. */
+  private Optional<String> forAccount(String beginning) {
+    return Stream.concat(container.hosts().stream(), container.account().stream())
+        .map(account -> said.get(beginning + account)).filter(Objects::nonNull).findFirst();
   }
 
   private Instant end() {

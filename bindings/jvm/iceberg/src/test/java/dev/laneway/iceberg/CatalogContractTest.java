@@ -23,13 +23,13 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Iceberg's own tests of catalogs, with table files in Laneway. */
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3"})
+@ValueSource(strings = {"gs", "s3", "abfss"})
 class CatalogContractTest extends CatalogTests<JdbcCatalog> {
   private final String warehouse;
   private JdbcCatalog catalog;
 
   CatalogContractTest(String scheme) {
-    this.warehouse = scheme + "://lake/warehouse-" + UUID.randomUUID();
+    this.warehouse = Catalogs.root(scheme, "lake") + "warehouse-" + UUID.randomUUID();
   }
 
   @BeforeEach

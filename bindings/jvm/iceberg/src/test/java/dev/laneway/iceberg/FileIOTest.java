@@ -43,7 +43,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Tests files without tables. */
 @ParameterizedClass
-@ValueSource(strings = {"gs", "s3"})
+@ValueSource(strings = {"gs", "s3", "abfss"})
 class FileIOTest {
   private static final int BYTES = 3_000_000;
 
@@ -55,7 +55,7 @@ class FileIOTest {
 
   FileIOTest(String scheme) {
     this.scheme = scheme;
-    this.folder = scheme + "://lake/files-" + scheme + "-" + System.nanoTime() + "/";
+    this.folder = Catalogs.root(scheme, "lake") + "files-" + scheme + "-" + System.nanoTime() + "/";
     new Random(7).nextBytes(expected);
   }
 
@@ -73,7 +73,7 @@ class FileIOTest {
   }
 
   private long requests() throws IOException {
-    Location.Store asked = scheme.equals("gs") ? Location.Store.GCS : Location.Store.S3;
+    Location.Store asked = Location.of(folder).store();
     try (Laneway laneway = new StoreProperties(asked, io.properties()).client()) {
       return laneway.counters().requests();
     }
@@ -154,16 +154,18 @@ class FileIOTest {
   void aFileAndItsIndexComeWithTheOpeningRequest() throws Exception {
     String manifest = write("m0.avro", Arrays.copyOf(expected, 900_000));
     String table = write("table.parquet", expected);
+    // Azure has no ranges from the end, so opening a file takes one more request for its size.
+    long opening = scheme.equals("abfss") ? 2 : 1;
     long before = requests();
     try (SeekableInputStream in = io.newInputFile(manifest, 900_000).newStream()) {
       assertArrayEquals(Arrays.copyOf(expected, 900_000), in.readAllBytes());
     }
-    assertEquals(before + 1, requests());
+    assertEquals(before + opening, requests());
     try (SeekableInputStream in = io.newInputFile(table, BYTES).newStream()) {
       in.seek(BYTES - 500_000);
       assertArrayEquals(Arrays.copyOfRange(expected, BYTES - 500_000, BYTES), in.readAllBytes());
     }
-    assertEquals(before + 2, requests());
+    assertEquals(before + 2 * opening, requests());
   }
 
   @Test
@@ -275,7 +277,7 @@ class FileIOTest {
   @SuppressWarnings("deprecation")
   @Test
   void bytesAreCountedWithHadoopsStatistics() throws Exception {
-    String name = scheme.equals("gs") ? "gcs" : "s3";
+    String name = Location.of(folder).store().family;
     FileSystem.Statistics.StatisticsData counted = FileSystem.getStatistics(name, null).getThreadStatistics();
     long wrote = counted.getBytesWritten();
     long had = counted.getBytesRead();

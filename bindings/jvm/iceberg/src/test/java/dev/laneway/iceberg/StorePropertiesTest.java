@@ -37,6 +37,7 @@ class StorePropertiesTest {
         Map.of("s3.access-points.lake", "arn:aws:s3::1:accesspoint/x"),
         Map.of("s3.delete.tags.gone", "yes"),
         Map.of("client.credentials-provider", "org.example.Provider"),
+        Map.of("adls.token-credential-provider", "org.example.Provider"),
         Map.of("gcp.impersonate.service-account", "a@b"))) {
       ValidationException failed = assertThrows(ValidationException.class, () -> io(refused));
       assertTrue(failed.getMessage().contains(refused.keySet().iterator().next()), failed.getMessage());
@@ -51,6 +52,7 @@ class StorePropertiesTest {
   void whatMakesNoSenseTogetherIsRefusedByItsNamesAndNoSecretRepeated() {
     for (Map<String, String> refused : List.of(
         Map.of("s3.access-key-id", SECRET),
+        Map.of("adls.auth.shared-key.account.key", SECRET),
         Map.of("s3.sse.type", "custom"),
         Map.of("s3.sse.type", "rot13"),
         Map.of("gcs.no-auth", "true", "gcs.oauth2.token", SECRET),
@@ -103,15 +105,40 @@ class StorePropertiesTest {
         "s3.access-key-id", "id",
         "s3.secret-access-key", SECRET,
         "s3.session-token", SECRET,
+        "adls.sas-token.mine.dfs.core.windows.net", SECRET,
         "gcs.oauth2.token", SECRET);
     LanewayFileIO io = io(properties);
     for (Object shown : List.of(
         io,
         new StoreProperties(Location.Store.S3, properties),
         new StoreProperties(Location.Store.GCS, properties),
+        new StoreProperties(Location.Store.AZURE, properties),
         io.newInputFile("s3://lake/x"),
         io.newOutputFile("gs://lake/x"))) {
       assertFalse(shown.toString().contains(SECRET), shown.toString());
     }
+  }
+
+  @Test
+  void eachAccountOfAzureHasItsOwnCredentials() throws IOException {
+    EmbeddedStore store = EmbeddedStore.with("lake");
+    String account = EmbeddedStore.ACCOUNT;
+    String endpoint = store.url() + "/" + account;
+    String string = "AccountName=" + account + ";AccountKey=" + EmbeddedStore.ACCOUNT_KEY + ";BlobEndpoint=" + endpoint;
+    String location = Catalogs.root("abfss", "lake") + "account-" + System.nanoTime();
+    String wasb = location.replace("abfss:", "wasbs:").replace(".dfs.", ".blob.");
+    LanewayFileIO io = io(Map.of("adls.connection-string." + account + ".dfs.core.windows.net", string));
+    io.newOutputFile(location).create().close();
+    assertTrue(io.newInputFile(wasb).exists());
+    String host = account + ".dfs.core.windows.net";
+    LanewayFileIO token = io(Map.of("adls.connection-string." + host, endpoint, "adls.token", "any"));
+    assertTrue(token.newInputFile(location).exists());
+    LanewayFileIO sas = io(Map.of("adls.connection-string." + host, endpoint, "adls.sas-token." + host, "sv=2021&sig=" + SECRET));
+    RuntimeException refused = assertThrows(RuntimeException.class, () -> sas.newInputFile(location).exists());
+    assertFalse(refused.toString().contains(SECRET), refused.toString());
+    LanewayFileIO other = io(Map.of(
+        "adls.auth.shared-key.account.name", "theirs", "adls.auth.shared-key.account.key", EmbeddedStore.ACCOUNT_KEY));
+    ValidationException wrong = assertThrows(ValidationException.class, () -> other.newInputFile(location));
+    assertTrue(wrong.getMessage().contains("theirs") && wrong.getMessage().contains(account), wrong.getMessage());
   }
 }

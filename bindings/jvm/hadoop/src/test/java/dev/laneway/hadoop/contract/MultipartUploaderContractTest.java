@@ -1,5 +1,7 @@
 package dev.laneway.hadoop.contract;
 
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
+
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.contract.AbstractContractMultipartUploaderTest;
 import org.apache.hadoop.fs.contract.AbstractFSContract;
@@ -34,16 +36,26 @@ class MultipartUploaderContractTest extends AbstractContractMultipartUploaderTes
     return isConsumed;
   }
 
-  /** Both stores forget an aborted upload at once. */
+  /** GCS and S3 forget an aborted upload at once. Azure keeps its blocks for a week, so that it could still be completed. */
   @Override
   @Test
   public void testMultipartUploadAbort() throws Exception {
+    assumeFalse(ObjectStoreContract.SCHEME.equals("abfss"));
     isConsumed = true;
     super.testMultipartUploadAbort();
   }
 
+  /** A repeated completion makes another version on Azure. Hadoop's test expects the same version or a failure. */
+  @Override
+  @Test
+  public void testSingleUpload() throws Exception {
+    assumeFalse(ObjectStoreContract.SCHEME.equals("abfss"));
+    super.testSingleUpload();
+  }
+
+  /** On Azure, the upload that ends first discards the blocks of all others to the same path. */
   @Override
   protected boolean supportsConcurrentUploadsToSamePath() {
-    return true;
+    return !ObjectStoreContract.SCHEME.equals("abfss");
   }
 }

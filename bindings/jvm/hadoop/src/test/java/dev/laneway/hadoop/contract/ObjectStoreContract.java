@@ -7,13 +7,15 @@ import org.apache.hadoop.fs.contract.AbstractBondedFSContract;
 /**
  * The properties of the filesystem for Hadoop's contract tests. {@code contract/object-store.xml} lists them, and gives
  * the reason for each property that is missing. The system property {@code laneway.contract.scheme} selects the scheme,
- * {@code gs} or {@code s3a}. With {@code laneway.contract.impl.SCHEME} the tests run another connector's class, for the
+ * {@code gs}, {@code s3a} or {@code abfss}. With {@code laneway.contract.impl.SCHEME} the tests run another connector's class, for the
  * table in README.md.
  */
 final class ObjectStoreContract extends AbstractBondedFSContract {
   private static final String BUCKET = "contract";
 
-  private final String scheme = System.getProperty("laneway.contract.scheme", "gs");
+  static final String SCHEME = System.getProperty("laneway.contract.scheme", "gs");
+
+  private final String scheme = SCHEME;
 
   ObjectStoreContract(Configuration conf) {
     super(conf);

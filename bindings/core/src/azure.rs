@@ -1,0 +1,147 @@
+//! Azure's credentials that a program passes, in place of those of the environment.
+
+use std::collections::BTreeMap;
+
+use crate::value::InvalidValue;
+
+/// The parts of the setting `azure_credentials`, each with the variable that has the same meaning.
+const PARTS: [(&str, &str); 9] = [
+    ("account_key", "AZURE_STORAGE_KEY"),
+    ("authority_host", "AZURE_AUTHORITY_HOST"),
+    ("client_id", "AZURE_CLIENT_ID"),
+    ("client_secret", "AZURE_CLIENT_SECRET"),
+    ("connection_string", "AZURE_STORAGE_CONNECTION_STRING"),
+    ("federated_token_file", "AZURE_FEDERATED_TOKEN_FILE"),
+    ("sas_token", "AZURE_STORAGE_SAS_TOKEN"),
+    ("tenant_id", "AZURE_TENANT_ID"),
+    ("token", "AZURE_STORAGE_TOKEN"),
+];
+
+/// The part that uses the login of the Azure CLI. Its value is `true`.
+const CLI: &str = "use_azure_cli";
+/// The variable that chooses one of azure-identity's sources, and its value for the Azure CLI.
+const CHOICE: (&str, &str) = ("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential");
+
+/// The parts that are credentials by themselves. The other parts only describe an identity, so they keep the
+/// environment's credentials.
+const IDENTITIES: [&str; 7] =
+    ["account_key", "client_secret", "connection_string", "federated_token_file", "sas_token", "token", CLI];
+
+/// The variables with credentials, which credentials of the program replace.
+const REPLACED: [&str; 12] = [
+    "AZURE_CLIENT_CERTIFICATE_PATH",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_FEDERATED_TOKEN_FILE",
+    "AZURE_STORAGE_ACCESS_KEY",
+    "AZURE_STORAGE_ACCOUNT_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_TOKEN",
+    "AZURE_TOKEN_CREDENTIALS",
+    "IDENTITY_ENDPOINT",
+];
+
+/// The variables with the account's name. A key and a SAS token belong to the account that these name.
+const ACCOUNTS: [&str; 2] = ["AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"];
+
+/// Changes variables so that they have the credentials of the program. `account` is the account that the program passes.
+///
+/// # Errors
+/// Fails for an unknown or empty part, and for two parts that are both credentials.
+pub(crate) fn replace_credentials(
+    variables: &mut BTreeMap<String, String>,
+    parts: &BTreeMap<String, String>,
+    account: Option<&str>,
+) -> Result<(), InvalidValue> {
+    let identities: Vec<_> = IDENTITIES.into_iter().filter(|name| parts.contains_key(*name)).collect();
+    if let [one, other, ..] = identities[..] {
+        let why = format!("{one} and {other} are both credentials; pass only one of them");
+        return Err(InvalidValue::Value(why));
+    }
+    if !identities.is_empty() {
+        for name in REPLACED {
+            variables.remove(name);
+        }
+        if let Some(account) = account {
+            for name in ACCOUNTS {
+                variables.remove(name);
+            }
+            variables.insert(ACCOUNTS[0].to_owned(), account.to_owned());
+        }
+    }
+    for (name, value) in parts {
+        if value.is_empty() {
+            return Err(InvalidValue::Value(format!("{name} is empty")));
+        }
+        let (variable, value) = match PARTS.iter().find(|(part, _)| part == name) {
+            Some((_, variable)) => (*variable, value.as_str()),
+            None if name == CLI => CHOICE,
+            None => return Err(InvalidValue::Value(format!("Azure's credentials have no part {name}"))),
+        };
+        variables.insert(variable.to_owned(), value.to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replaced(
+        variables: &[(&str, &str)],
+        parts: &[(&str, &str)],
+        account: Option<&str>,
+    ) -> Result<Vec<String>, String> {
+        let owned = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let mut variables = owned(variables);
+        match replace_credentials(&mut variables, &owned(parts), account) {
+            Ok(()) => Ok(variables.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+            Err(why) => Err(why.of("azure_credentials").message),
+        }
+    }
+
+    #[test]
+    fn credentials_of_the_program_replace_all_of_the_environment() {
+        let environment = [
+            ("AZURE_STORAGE_CONNECTION_STRING", "AccountName=theirs"),
+            ("AZURE_STORAGE_ACCESS_KEY", "old"),
+            ("AZURE_STORAGE_ACCOUNT_NAME", "theirs"),
+            ("AZURE_TENANT_ID", "tenant"),
+            ("OTHER", "kept"),
+        ];
+        let made = replaced(&environment, &[("account_key", "new")], Some("mine"));
+        let expected =
+            ["AZURE_STORAGE_ACCOUNT=mine", "AZURE_STORAGE_KEY=new", "AZURE_TENANT_ID=tenant", "OTHER=kept"];
+        assert_eq!(made, Ok(expected.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn the_name_of_an_identity_keeps_the_credentials_of_the_environment() {
+        let made = replaced(&[("AZURE_CLIENT_SECRET", "s")], &[("client_id", "c")], Some("mine"));
+        let expected = ["AZURE_CLIENT_ID=c", "AZURE_CLIENT_SECRET=s"];
+        assert_eq!(made, Ok(expected.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn the_login_of_the_azure_cli_goes_before_other_sources() {
+        let made = replaced(&[("IDENTITY_ENDPOINT", "http://h")], &[(CLI, "true")], None);
+        assert_eq!(made, Ok(vec!["AZURE_TOKEN_CREDENTIALS=AzureCliCredential".to_owned()]));
+    }
+
+    #[test]
+    fn refuses_two_credentials_empty_ones_and_unknown_parts_by_name() {
+        for (parts, says) in [
+            (&[("account_key", "hush"), ("sas_token", "sig=hush")][..], "account_key and sas_token"),
+            (&[("sas_token", "")], "sas_token is empty"),
+            (&[("colour", "hush")], "no part colour"),
+        ] {
+            let why = replaced(&[], parts, None).expect_err("refused");
+            assert!(why.starts_with("azure_credentials: ") && why.contains(says), "{why}");
+            assert!(!why.contains("hush"), "{why}");
+        }
+    }
+}

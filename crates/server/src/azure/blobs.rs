@@ -13,6 +13,7 @@ use super::error::{BlobError, BlobResult};
 use super::{BlobCall, copies, properties, tags, timestamp};
 use crate::body::ResponseBody;
 use crate::checksum::{ComputedChecksums, Hasher, WantedChecksums, base64, from_base64};
+use crate::fault::answer::RangeFault;
 use crate::objects::blob::BlobProperties;
 use crate::objects::content::Content;
 use crate::objects::precondition::Precondition;
@@ -219,13 +220,18 @@ fn is_true(call: &BlobCall<'_>, name: &str) -> bool {
 /// doesn't know, as HTTP permits, and refuses such an `x-ms-range`.
 fn range(call: &BlobCall<'_>) -> Result<Option<Range<u64>>, BlobError> {
     let own = "x-ms-range";
-    match call.header(own) {
+    let range = match call.header(own) {
         Some(text) => match parse_range(text) {
-            Some(range) => Ok(Some(range)),
-            None => Err(BlobError::of_header("InvalidHeaderValue", own, text)),
+            Some(range) => Some(range),
+            None => return Err(BlobError::of_header("InvalidHeaderValue", own, text)),
         },
-        None => Ok(call.header(RANGE.as_str()).and_then(parse_range)),
-    }
+        None => call.header(RANGE.as_str()).and_then(parse_range),
+    };
+    Ok(match call.head.extensions.get() {
+        None => range,
+        Some(RangeFault::Ignored) => None,
+        Some(RangeFault::Shifted) => range.map(|range| range.start + 1..range.end.saturating_add(1)),
+    })
 }
 
 fn parse_range(text: &str) -> Option<Range<u64>> {

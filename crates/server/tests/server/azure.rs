@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use laneway_server::{Config, Storage, Versioning};
+use laneway_server::{Config, Storage, Versioning, parse_fault};
 use ring::hmac;
 
 use crate::client::{Answer, Protocol, Rig};
@@ -51,6 +51,35 @@ fn sas(permissions: &str, expiry: &str) -> String {
         format!("{permissions}\n\n{expiry}\n/blob/devstoreaccount1/demo\n\n\n\n2020-12-06\nc\n\n\n\n\n\n\n");
     let signature = mac(&signed).replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
     format!("sv=2020-12-06&sr=c&sp={permissions}&se={}&sig={signature}", expiry.replace(':', "%3A"))
+}
+
+/// Returns the headers of a GET of `/demo/k` with this range, signed with the account's key.
+fn signed_get(range: &str) -> [(&'static str, String); 4] {
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    let own = format!("x-ms-date:{date}\nx-ms-version:{VERSION}");
+    let text = format!("GET\n\n\n\n\n\n\n\n\n\n\n{range}\n{own}\n/devstoreaccount1/devstoreaccount1/demo/k");
+    let authorization = format!("SharedKey devstoreaccount1:{}", mac(&text));
+    [
+        ("authorization", authorization),
+        ("x-ms-date", date),
+        ("x-ms-version", VERSION.to_owned()),
+        ("range", range.to_owned()),
+    ]
+}
+
+#[test]
+fn a_fault_of_a_range_leaves_its_signature_valid() {
+    for (rule, is_whole, content) in
+        [("get:1 range ignored", true, "0123456789"), ("get:1 range shifted", false, "345")]
+    {
+        let rig = azure(|config| config.faults.rules = vec![parse_fault(rule).unwrap()]);
+        ask(&rig, "PUT", "/demo?restype=container", &[], "");
+        put(&rig, "/demo/k", "0123456789");
+        let headers = signed_get("bytes=2-4");
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let answer = rig.send("GET", &format!("{ACCOUNT}/demo/k"), &headers, String::new()).unwrap();
+        assert_eq!((answer.status, answer.text()), (if is_whole { 200 } else { 206 }, content), "{rule}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use laneway_server::{Config, Storage, Versioning, parse_fault};
+use laneway_server::{Config, Habits, Storage, Versioning, parse_fault};
 use ring::hmac;
 
 use crate::client::{Answer, Protocol, Rig};
@@ -489,4 +489,38 @@ fn an_object_of_one_dialect_is_a_blob_and_back() {
     put(&rig, "/demo/azure", "hello");
     assert_eq!(rig.get("/demo/azure").text(), "hello");
     assert_eq!(rig.get("/storage/v1/b/demo/o/azure?alt=media").text(), "hello");
+}
+
+#[test]
+fn azurites_habits_are_imitated_by_name() {
+    // The CRC-64/NVME of `x` is another one.
+    let wrong = [BLOCK, ("x-ms-content-crc64", "AAAAAAAAAAA=")];
+    for (name, missing, from_url, of_range, with_crc64, listed) in [
+        ("strict", (404, "BlobNotFound"), 201, 206, (400, "Crc64Mismatch"), 1),
+        ("azurite", (412, "ConditionNotMet"), 501, 500, (400, "Crc64Mismatch"), 1),
+        ("azurite-3.35", (412, "ConditionNotMet"), 501, 500, (500, "FeatureNotSupported"), 2),
+    ] {
+        let rig = azure(|config| {
+            config.habits = Habits::named(name).unwrap_or_default();
+        });
+        ask(&rig, "PUT", "/demo?restype=container", &[], "");
+        put(&rig, "/demo/a", "x");
+        put(&rig, "/demo/k", "hello world");
+        let absent = ask(&rig, "HEAD", "/demo/missing", &[("if-match", "\"0x1\"")], "");
+        assert_eq!(code(&absent), refused(missing.0, missing.1), "{name}");
+        let source =
+            format!("http://{}{ACCOUNT}/demo/k?{}", rig.server.addr(), sas("r", "2099-01-01T00:00:00Z"));
+        let copied = ask(&rig, "PUT", "/demo/copied", &[BLOCK, ("x-ms-copy-source", &source)], "");
+        assert_eq!(copied.status, from_url, "{name}: {}", copied.text());
+        let ranged = [("range", "bytes=0-3"), ("x-ms-range-get-content-crc64", "true")];
+        assert_eq!(ask(&rig, "GET", "/demo/k", &ranged, "").status, of_range, "{name}");
+        let suffix = ask(&rig, "GET", "/demo/k", &[("range", "bytes=-5")], "");
+        let range = if name == "strict" { "" } else { "bytes NaN-5/11" };
+        assert_eq!((suffix.header("content-range"), suffix.text()), (range, "hello world"), "{name}");
+        let put = ask(&rig, "PUT", "/demo/m", &wrong, "x");
+        assert_eq!(code(&put), refused(with_crc64.0, with_crc64.1), "{name}");
+        ask(&rig, "DELETE", "/demo/copied", &[], "");
+        let list = ask(&rig, "GET", "/demo?restype=container&comp=list&startFrom=b", &[], "");
+        assert_eq!(list.text().matches("<Blob>").count(), listed, "{name}: {}", list.text());
+    }
 }

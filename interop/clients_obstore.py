@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests whether obstore (the Python package of Rust's object_store) works with a server in both dialects."""
+"""Tests whether obstore (the Python package of Rust's object_store) works with a server in all dialects."""
 
 import argparse
 import json
@@ -14,13 +14,15 @@ parser.add_argument("--ca", help="PEM file with the CA of a server with TLS")
 parser.add_argument("--bucket", required=True)
 parser.add_argument("--access-key", required=True)
 parser.add_argument("--secret-key", required=True)
+parser.add_argument("--account", required=True, help="Azure's storage account")
+parser.add_argument("--account-key", required=True)
 args = parser.parse_args()
 if args.ca:
     os.environ["SSL_CERT_FILE"] = args.ca
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
-from obstore.store import GCSStore, S3Store
+from obstore.store import AzureStore, GCSStore, S3Store
 
 prefix = f"obstore-{uuid.uuid4().hex}"
 plain = {"allow_http": True}
@@ -35,6 +37,14 @@ stores = {
         region="us-east-1",
         access_key_id=args.access_key,
         secret_access_key=args.secret_key,
+        client_options=plain,
+    ),
+    "Azure": AzureStore(
+        args.bucket,
+        prefix=prefix + "-azure",
+        endpoint=f"{args.endpoint}/{args.account}",
+        account_name=args.account,
+        account_key=args.account_key,
         client_options=plain,
     ),
 }

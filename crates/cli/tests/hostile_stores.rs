@@ -33,10 +33,14 @@ impl Stage {
         Self { laneway: laneway.with("LANEWAY_RETRY_FOR", "0s"), home }
     }
 
-    /// Returns the program, with this store as its endpoint in both dialects.
+    /// Returns the program, with this store as its endpoint in all dialects.
     fn at(&self, url: &str, ca_pem: Option<&str>) -> Program {
-        let program =
-            self.laneway.clone().with("STORAGE_EMULATOR_HOST", url).with("AWS_ENDPOINT_URL_S3", url);
+        let program = self
+            .laneway
+            .clone()
+            .with("STORAGE_EMULATOR_HOST", url)
+            .with("AWS_ENDPOINT_URL_S3", url)
+            .with("AZURE_STORAGE_SERVICE_ENDPOINT", format!("{url}/account"));
         let Some(ca_pem) = ca_pem else { return program };
         let path = self.path("ca.pem");
         std::fs::write(&path, ca_pem).expect("written");
@@ -221,10 +225,19 @@ fn listings_that_come_in_tiny_chunks_or_have_too_many_entries() {
     let beginnings = [
         ("s3://bkt/", "<ListBucketResult><Contents><Key>%41</Key><Size>1</Size></Contents><Name>"),
         ("gs://bkt/", "{\"items\":[{\"name\":\"a\",\"size\":\"1\"}],\"prefixes\":[\""),
+        (
+            "az://bkt/",
+            "<EnumerationResults><Blobs><Blob><Name>A</Name><Properties><Content-Length>1</Content-Length></Properties></Blob><Name>",
+        ),
     ];
     let many = [
         ("s3://bkt/", "<ListBucketResult>", "<Contents><Key>KEY</Key><Size>1</Size></Contents>"),
         ("gs://bkt/", "{\"kind\":\"storage#objects\",\"items\":[", "{\"name\":\"KEY\",\"size\":\"1\"},"),
+        (
+            "az://bkt/",
+            "<EnumerationResults><Blobs>",
+            "<Blob><Name>KEY</Name><Properties><Content-Length>1</Content-Length></Properties></Blob>",
+        ),
     ];
     const HEAD: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
     thread::scope(|scope| {
@@ -277,7 +290,7 @@ fn gzip_that_is_none_and_gzip_that_nobody_asked_for() {
     let packed = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab, 0xae, 5, 0, 0x43, 0xbf, 0xa6, 0xa3, 2, 0, 0, 0];
     let scripted = Scripted::serve(move |_| answer(200, &[("Content-Encoding", "gzip")], packed));
     let stage = Stage::new();
-    for url in ["gs://bkt/", "s3://bkt/"] {
+    for url in ["gs://bkt/", "s3://bkt/", "az://bkt/"] {
         fails(&stage.at(&scripted.url(), None), &["ls", url], "a listing in gzip");
     }
 }
@@ -300,7 +313,7 @@ const LISTINGS: [(&str, Pages, &str); 3] = [
 const UNSORTED: [Pages; 2] =
     [&[(&["p/c", "p/d"], Some("1")), (&["p/a"], None)], &[(&["p/d", "p/c", "p/a"], None)]];
 
-/// Serves the pages in both dialects, and an object of one byte under any key.
+/// Serves the pages in all dialects, and an object of one byte under any key.
 fn serve(pages: Pages) -> Scripted {
     Scripted::serve(move |asked: &Asked| {
         let token = |name: &str| {
@@ -309,8 +322,22 @@ fn serve(pages: Pages) -> Scripted {
         };
         let s3 = asked.target.contains("list-type=2");
         let gcs = asked.target.starts_with("/storage/v1/b/bucket/o?");
-        let (keys, next) = pages[token("continuation-token").or_else(|| token("pageToken")).unwrap_or(0)];
+        let number = token("continuation-token").or_else(|| token("pageToken")).or_else(|| token("marker"));
+        let (keys, next) = pages[number.unwrap_or(0)];
         match (asked.method.as_str(), s3, gcs) {
+            ("GET", ..) if asked.target.contains("comp=list") => {
+                let of = |key: &&str| {
+                    format!(
+                        "<Blob><Name>{key}</Name><Properties><Last-Modified>Thu, 01 Jan 2026 00:00:00 GMT</Last-Modified>\
+                         <Etag>e</Etag><Content-Length>1</Content-Length></Properties></Blob>"
+                    )
+                };
+                let (entries, next): (String, _) = (keys.iter().map(of).collect(), next.unwrap_or_default());
+                let body = format!(
+                    "<EnumerationResults><Blobs>{entries}</Blobs><NextMarker>{next}</NextMarker></EnumerationResults>"
+                );
+                answer(200, &[("Content-Type", "application/xml")], body)
+            }
             ("GET", true, _) => {
                 let of = |key: &&str| {
                     format!(
@@ -343,11 +370,13 @@ fn serve(pages: Pages) -> Scripted {
     })
 }
 
-/// Returns the program in a folder, with both clouds at one server.
+/// Returns the program in a folder, with all clouds at one server.
 fn program_at(server: &Scripted, home: &Path) -> Program {
     Program::new(LANEWAY, home)
         .with("AWS_ENDPOINT_URL", server.url())
         .with("STORAGE_EMULATOR_HOST", server.url())
+        .with("AZURE_STORAGE_SERVICE_ENDPOINT", format!("{}/account", server.url()))
+        .with("AZURE_STORAGE_KEY", "a2V5")
         .with("AWS_ACCESS_KEY_ID", "laneway")
         .with("AWS_SECRET_ACCESS_KEY", "secret")
         .with("AWS_REGION", "us-east-1")
@@ -360,7 +389,7 @@ fn an_impossible_listing_ends_every_command_and_removes_nothing() {
         let server = serve(pages);
         let home = tempfile::tempdir().expect("a folder");
         let program = program_at(&server, home.path());
-        for scheme in ["s3", "gs"] {
+        for scheme in ["s3", "gs", "az"] {
             let url = format!("{scheme}://bucket/p/");
             let kept = home.path().join(scheme);
             fs::create_dir(&kept).expect("a folder");
@@ -393,7 +422,7 @@ fn a_listing_without_order_ends_only_what_compares() {
         let server = serve(pages);
         let home = tempfile::tempdir().expect("a folder");
         let program = program_at(&server, home.path());
-        for scheme in ["s3", "gs"] {
+        for scheme in ["s3", "gs", "az"] {
             let url = format!("{scheme}://bucket/p/");
             let run = program.run(["ls", "-r", &url]).exits(0);
             let listed = run.text();

@@ -17,8 +17,13 @@ const MARK: &str = "CANARY";
 
 const LATER: &str = "2099-01-01T00:00:00Z";
 
-/// The header that sends a customer's key to S3.
+/// The headers that send a customer's key to S3 and to Azure.
 const CUSTOMER_KEY: &str = "x-amz-server-side-encryption-customer-key";
+const AZURE_CUSTOMER_KEY: &str = "x-ms-encryption-key";
+
+/// The headers with secrets, apart from those of the credential services.
+const SECRET_HEADERS: [&str; 6] =
+    ["authorization", "x-amz-security-token", CUSTOMER_KEY, AZURE_CUSTOMER_KEY, "x-ms-copy-source", "x-own"];
 
 fn customer_key() -> String {
     BASE64_STANDARD.encode(format!("{MARK:-<32}"))
@@ -81,7 +86,7 @@ fn serve(mood: Mood) -> Scripted {
             Mood::Silent => Vec::new(),
             Mood::Refusing => answer(403, &[], repeated(asked)),
             Mood::Telling => answer(400, &[], telling(asked)),
-            Mood::Listing if asked.target.contains("list-type") => answer(200, &[], listing(asked)),
+            Mood::Listing if is_listing(asked) => answer(200, &[], listing(asked)),
             _ => store(asked),
         },
     })
@@ -90,8 +95,9 @@ fn serve(mood: Mood) -> Scripted {
 /// Returns an error that repeats the request.
 fn repeated(asked: &Asked) -> String {
     let body = String::from_utf8_lossy(&asked.body);
-    let headers = ["authorization", "x-amz-security-token", "x-amz-sso_bearer_token", CUSTOMER_KEY, "x-own"];
-    let shown = headers.map(|name| asked.header(name).unwrap_or_default()).join("\n");
+    let of_services = ["x-amz-sso_bearer_token", "x-identity-header"];
+    let headers = SECRET_HEADERS.iter().chain(&of_services);
+    let shown = headers.map(|name| asked.header(name).unwrap_or_default()).collect::<Vec<_>>().join("\n");
     let shown = format!("{} {}\n{shown}\n{body}", asked.method, asked.target)
         .replace('&', "&amp;")
         .replace('<', "&lt;");
@@ -101,16 +107,35 @@ fn repeated(asked: &Asked) -> String {
     )
 }
 
-/// Returns the request's secret headers.
+/// Returns the request's secret headers, and the signature of a SAS token.
 fn shown(asked: &Asked) -> String {
-    let headers = ["authorization", "x-amz-security-token", CUSTOMER_KEY, "x-own"];
-    headers.map(|name| asked.header(name).unwrap_or_default()).join(" ")
+    let headers = SECRET_HEADERS.map(|name| asked.header(name).unwrap_or_default()).join(" ");
+    let signature = asked.target.split_once("sig=").map_or("", |(_, signature)| signature);
+    format!("{headers} {signature}")
 }
 
-/// Returns a listing page whose only object has the secret headers as its size.
+fn is_of_azure(asked: &Asked) -> bool {
+    asked.header("x-ms-version").is_some()
+}
+
+fn is_listing(asked: &Asked) -> bool {
+    asked.target.contains("list-type") || asked.target.contains("comp=list")
+}
+
+/// Returns a page of a listing with one object of this size.
+fn page(asked: &Asked, size: &str) -> String {
+    if is_of_azure(asked) {
+        let properties = format!("<Properties><Content-Length>{size}</Content-Length></Properties>");
+        let blob = format!("<Blob><Name>k</Name>{properties}</Blob>");
+        return format!("<EnumerationResults><Blobs>{blob}</Blobs><NextMarker /></EnumerationResults>");
+    }
+    let object = format!("<Contents><Key>k</Key><Size>{size}</Size></Contents>");
+    format!("<ListBucketResult><IsTruncated>false</IsTruncated>{object}</ListBucketResult>")
+}
+
+/// Returns a listing page whose only object has the secrets as its size.
 fn listing(asked: &Asked) -> String {
-    let shown = shown(asked).replace('&', "&amp;").replace('<', "&lt;");
-    format!("<ListBucketResult><Contents><Key>k</Key><Size>{shown}</Size></Contents></ListBucketResult>")
+    page(asked, &shown(asked).replace('&', "&amp;").replace('<', "&lt;"))
 }
 
 /// Returns an error whose message repeats the secret headers, in the request's dialect.
@@ -168,7 +193,8 @@ fn credentials(asked: &Asked) -> Option<String> {
                  <SessionToken>{token}</SessionToken><Expiration>{LATER}</Expiration></Credentials></{action}Result></{action}Response>"
             )
         }
-        ("POST", "/oauth" | "/sts") => token("access-token"),
+        ("POST", "/oauth" | "/sts" | "/tenant/oauth2/v2.0/token") => token("access-token"),
+        ("GET", "/msi" | "/metadata/identity/oauth2/token") => token("machine-token"),
         ("GET", path) if path.ends_with("/service-accounts/default/token") => token("machine-token"),
         _ => return None,
     })
@@ -176,12 +202,8 @@ fn credentials(asked: &Asked) -> Option<String> {
 
 /// Returns the answer of a store with one object.
 fn store(asked: &Asked) -> Vec<u8> {
-    match (asked.method.as_str(), asked.target.contains("list-type")) {
-        (_, true) => answer(
-            200,
-            &[],
-            "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>k</Key><Size>1</Size></Contents></ListBucketResult>",
-        ),
+    match (asked.method.as_str(), is_listing(asked)) {
+        (_, true) => answer(200, &[], page(asked, "1")),
         ("GET", _) => answer(200, &[("ETag", "\"e\"")], "x"),
         ("HEAD", _) => b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nETag: \"e\"\r\n\r\n".to_vec(),
         _ => answer(200, &[("ETag", "\"e\"")], ""),
@@ -191,6 +213,25 @@ fn store(asked: &Asked) -> Vec<u8> {
 /// The sources that every command rejects as bad usage.
 const REFUSED: [&str; 3] = ["a header that is none", "a proxy that is none", "a customer's key that is none"];
 
+/// The store that a source is for.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Cloud {
+    #[default]
+    Amazon,
+    Google,
+    Azure,
+}
+
+impl Cloud {
+    fn scheme(self) -> &'static str {
+        match self {
+            Self::Amazon => "s3",
+            Self::Google => "gs",
+            Self::Azure => "az",
+        }
+    }
+}
+
 /// A source of credentials: variables, options of the command, and files in the home folder.
 #[derive(Default)]
 struct Source {
@@ -198,14 +239,23 @@ struct Source {
     variables: Vec<(&'static str, String)>,
     options: Vec<String>,
     files: Vec<(&'static str, String)>,
-    is_google: bool,
+    cloud: Cloud,
 }
 
+/// The variables of secrets for which Laneway asks no credential service.
+const STATIC: [&str; 5] = [
+    "AWS_SECRET_ACCESS_KEY",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "AZURE_STORAGE_KEY",
+    "AZURE_STORAGE_SAS_TOKEN",
+    "AZURE_STORAGE_TOKEN",
+];
+
 impl Source {
-    /// Returns the behaviours of servers to test with this source. A source with AWS keys asks no credential service, so
+    /// Returns the behaviours of servers to test with this source. A source with a key asks no credential service, so
     /// the behaviours of these services are left out.
     fn moods(&self) -> Vec<Mood> {
-        let asks_no_service = self.variables.iter().any(|(name, _)| *name == "AWS_SECRET_ACCESS_KEY");
+        let asks_no_service = self.variables.iter().any(|(name, _)| STATIC.contains(name));
         MOODS.into_iter().filter(|mood| !(asks_no_service && mood.is_of_services())).collect()
     }
 }
@@ -228,9 +278,34 @@ fn sources(server: &str, home: &Path) -> Vec<Source> {
         name,
         variables: vec![("GOOGLE_APPLICATION_CREDENTIALS", file("adc.json"))],
         files: vec![("adc.json", json.to_string()), ("token", secret("subject"))],
-        is_google: true,
+        cloud: Cloud::Google,
         ..Source::default()
     };
+    let azure = |name, variables: Vec<(&'static str, String)>| Source {
+        name,
+        variables: [vec![("AZURE_STORAGE_SERVICE_ENDPOINT", format!("{server}/acct"))], variables].concat(),
+        cloud: Cloud::Azure,
+        ..Source::default()
+    };
+    let entra = |name, variables: Vec<(&'static str, String)>| {
+        let ids = vec![
+            ("AZURE_TENANT_ID", "tenant".to_owned()),
+            ("AZURE_CLIENT_ID", "client".to_owned()),
+            ("AZURE_AUTHORITY_HOST", server.to_owned()),
+        ];
+        azure(name, [ids, variables].concat())
+    };
+    let connected = |name, text: String| Source {
+        name,
+        variables: vec![(
+            "AZURE_STORAGE_CONNECTION_STRING",
+            format!("BlobEndpoint={server}/acct;AccountName=acct;{text}"),
+        )],
+        cloud: Cloud::Azure,
+        ..Source::default()
+    };
+    let account_key = BASE64_STANDARD.encode(secret("account"));
+    let sas = format!("sv=2021-12-02&ss=b&srt=sco&sp=rwdlacx&se={LATER}&sig={MARK}%2Fsas%2B7%3D");
     let federated = serde_json::json!({
         "type": "external_account", "token_url": format!("{server}/sts"),
         "audience": "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
@@ -323,7 +398,23 @@ fn sources(server: &str, home: &Path) -> Vec<Source> {
             "type": "impersonated_service_account", "source_credentials": user,
             "service_account_impersonation_url": format!("{server}/impersonate/a@p:generateAccessToken"),
         })),
-        Source { is_google: true, ..aws("a machine of Google's", vec![("GCE_METADATA_HOST", host.clone()), ("GCE_METADATA_IP", host), ("NO_GCE_CHECK", "false".into())]) },
+        Source { cloud: Cloud::Google, ..aws("a machine of Google's", vec![("GCE_METADATA_HOST", host.clone()), ("GCE_METADATA_IP", host), ("NO_GCE_CHECK", "false".into())]) },
+        azure("an account's key", vec![("AZURE_STORAGE_KEY", account_key.clone())]),
+        azure("an account's key that is none", vec![("AZURE_STORAGE_KEY", secret("account"))]),
+        azure("a SAS token", vec![("AZURE_STORAGE_SAS_TOKEN", sas.clone())]),
+        azure("a SAS token that has expired", vec![("AZURE_STORAGE_SAS_TOKEN", sas.replace("2099", "2009"))]),
+        connected("a connection string", format!("AccountKey={account_key}")),
+        connected("a connection string with a SAS token", format!("SharedAccessSignature={sas}")),
+        connected("a connection string that is none", format!("AccountKey {account_key};{sas}")),
+        azure("a token of Entra ID", vec![("AZURE_STORAGE_TOKEN", secret("token"))]),
+        entra("an application of Entra ID", vec![("AZURE_CLIENT_SECRET", secret("client"))]),
+        Source {
+            files: vec![("token", secret("workload"))],
+            ..entra("a workload of Entra ID", vec![("AZURE_FEDERATED_TOKEN_FILE", file("token"))])
+        },
+        azure("a host of Azure's", vec![("IDENTITY_ENDPOINT", format!("{server}/msi")), ("IDENTITY_HEADER", secret("host"))]),
+        azure("a machine of Azure's", vec![("AZURE_POD_IDENTITY_AUTHORITY_HOST", server.to_owned())]),
+        azure("a customer's key on Azure", vec![("AZURE_STORAGE_KEY", account_key), ("LANEWAY_CUSTOMER_KEY", customer_key())]),
     ]
 }
 
@@ -447,7 +538,7 @@ fn look_through(source: usize, nth: usize) {
     let dir = tempfile::tempdir().expect("a folder");
     let home = dir.path().join("home");
     fs::create_dir(&home).expect("made");
-    let Source { name, variables, options, files: given, is_google } =
+    let Source { name, variables, options, files: given, cloud } =
         sources(&server.url(), &home).swap_remove(source);
     for (path, content) in given {
         fs::create_dir_all(home.join(path).parent().expect("a folder")).expect("made");
@@ -457,10 +548,10 @@ fn look_through(source: usize, nth: usize) {
     for file in ["small", "moved", "moved-in-run", "tree/a", "tree/b"] {
         fs::write(home.join(file), "x").expect("written");
     }
-    // A sparse file of zeros, which takes no space on the disk.
+    // A sparse file of zeros, which takes no space on the disk. It is just too large for one request.
     let large = fs::File::create(home.join("large")).expect("made");
-    large.set_len(40 << 20).expect("lengthened");
-    let scheme = if is_google { "gs" } else { "s3" };
+    large.set_len(17 << 20).expect("lengthened");
+    let scheme = cloud.scheme();
     fs::write(home.join("lines"), LINES.replace("STORE", scheme)).expect("written");
     let before = files(dir.path());
     let mut laneway = Program::new(LANEWAY, &home)
@@ -471,7 +562,7 @@ fn look_through(source: usize, nth: usize) {
         .with("LANEWAY_RETRY_FOR", "0s")
         .with("RUST_BACKTRACE", "full")
         .in_folder(&home);
-    if is_google {
+    if cloud == Cloud::Google {
         // A Google token is sent to Google's hosts only. The request goes through a proxy, which refuses.
         laneway = laneway.with("HTTPS_PROXY", server.url()).with("https_proxy", server.url());
     }
@@ -549,6 +640,24 @@ fn the_secrets_are_used() {
     };
     assert!(shown("authorization") && shown("x-amz-security-token"));
     assert!(server.asked().iter().any(|asked| asked.header(CUSTOMER_KEY) == Some(&customer_key())));
+    let sas = format!("sv=2021-12-02&ss=b&srt=sco&sp=rl&se={LATER}&sig={MARK}");
+    let azure = Program::new(LANEWAY, home.path())
+        .with("AZURE_STORAGE_SERVICE_ENDPOINT", format!("{}/acct", server.url()))
+        .with("LANEWAY_CUSTOMER_KEY", customer_key());
+    azure.clone().with("AZURE_STORAGE_SAS_TOKEN", sas).run(["cat", "az://bucket/k"]).succeeds();
+    assert!(server.asked().iter().any(|asked| asked.target.contains(&format!("sig={MARK}"))));
+    assert!(server.asked().iter().any(|asked| asked.header(AZURE_CUSTOMER_KEY) == Some(&customer_key())));
+    let application = azure
+        .with("AZURE_TENANT_ID", "tenant")
+        .with("AZURE_CLIENT_ID", "client")
+        .with("AZURE_AUTHORITY_HOST", server.url())
+        .with("AZURE_CLIENT_SECRET", secret("client"));
+    application.run(["cat", "az://bucket/k"]).succeeds();
+    let is_asked = |asked: &Asked| String::from_utf8_lossy(&asked.body).contains(MARK);
+    assert!(server.asked().iter().any(|asked| is_asked(asked) && asked.target.starts_with("/tenant/")));
+    assert!(server.asked().iter().any(|asked| {
+        is_of_azure(asked) && asked.header("authorization").is_some_and(|value| value.contains(MARK))
+    }));
     holds_none("nothing", b"nothing");
     for (text, form) in
         [("-CANARY-", "LUNBTkFSWS0="), ("user:CANARY", "dXNlcjpDQU5BUlk="), ("CANARY-", "Q0FOQVJZLQ==")]
@@ -589,6 +698,8 @@ fn a_signed_url_that_is_typed_in_place_of_a_source_is_not_repeated() {
         format!("https://user:pa?{MARK}@host/k"),
         format!("gs://user:{MARK}#w@bucket/k"),
         format!("gs://user:{MARK}/w@bucket/k"),
+        format!("https://acct.blob.core.windows.net/bucket/k?sv=2021-12-02&sp=r&sig={MARK}"),
+        format!("az://bucket/k?sv=2021-12-02&sp=r&sig={MARK}"),
     ] {
         for command in [["cp", &url, "f"], ["ls", "-l", &url], ["cat", "-v", &url], ["rm", "-f", &url]] {
             let run = Program::new(LANEWAY, home.path()).with("LANEWAY_RETRY_FOR", "0s").run(command);

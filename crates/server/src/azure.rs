@@ -32,6 +32,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use crate::body::{RequestBody, ResponseBody};
 use crate::config::AzureConfig;
 use crate::fault::injector::FaultInjector;
+use crate::habits::AzureHabits;
 use crate::objects::Objects;
 use crate::query::{Query, decode};
 use authorization::Access;
@@ -50,6 +51,7 @@ const ROOT: &str = "$root";
 pub(crate) struct AzureState {
     objects: Arc<Objects>,
     config: AzureConfig,
+    habits: AzureHabits,
     denied_buckets: Arc<BTreeSet<String>>,
     draws: Arc<FaultInjector>,
     /// True if the server speaks TLS, which a SAS token may demand.
@@ -66,6 +68,7 @@ impl AzureState {
     pub(crate) fn new(
         objects: &Arc<Objects>,
         config: AzureConfig,
+        habits: AzureHabits,
         denied_buckets: &Arc<BTreeSet<String>>,
         draws: &Arc<FaultInjector>,
         is_tls: bool,
@@ -73,6 +76,7 @@ impl AzureState {
         AzureState {
             objects: objects.clone(),
             config,
+            habits,
             denied_buckets: denied_buckets.clone(),
             draws: draws.clone(),
             is_tls,
@@ -238,7 +242,7 @@ pub(crate) async fn answer(
     let is_head = head.method == http::Method::HEAD;
     let version = head.headers.get("x-ms-version").cloned();
     let client_id = head.headers.get("x-ms-client-request-id").cloned();
-    let answer = match respond(state, head, body, query, &id).await {
+    let mut answer = match respond(state, head, body, query, &id).await {
         Ok(answer) => answer,
         Err(refused) => {
             let mut answer = refused.answer(&id);
@@ -248,6 +252,9 @@ pub(crate) async fn answer(
             answer
         }
     };
+    if !state.habits.crc64 {
+        answer.headers_mut().remove("x-ms-content-crc64");
+    }
     complete(answer, &id, version, client_id)
 }
 
@@ -340,6 +347,9 @@ async fn carry_out(
         BlobOperation::PutBlockFromUrl => blocks::put_from_url(&call),
         BlobOperation::PutBlockList => blocks::put_list(&mut call).await,
         BlobOperation::GetBlockList => blocks::list(&call),
+        BlobOperation::PutBlobFromUrl if !state.habits.put_blob_from_url => {
+            Err(BlobError::new("NotImplemented").with("Operation", "Put Blob From URL"))
+        }
         BlobOperation::PutBlobFromUrl => copies::put_from_url(&call),
         BlobOperation::CopyBlob => copies::copy(&call),
         BlobOperation::AbortCopy => copies::abort(&call),

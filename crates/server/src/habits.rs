@@ -85,6 +85,53 @@ pub struct Habits {
     pub md5_etags: bool,
     /// The habits of the S3 side's listings.
     pub listings: ListingHabits,
+    /// The habits of the Azure side.
+    pub azure: AzureHabits,
+}
+
+/// The habits of a service in Azure's dialect. Those of the emulator Azurite were observed at its versions 3.35 and 3.37.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AzureHabits {
+    /// If true, a blob that doesn't exist gets 404 even if the request has an `If-Match`. Azurite answers 412.
+    /// [Azurite](https://github.com/Azure/Azurite/issues/2751)
+    pub missing_before_conditions: bool,
+    /// If false, Put Blob From URL gets 501.
+    pub put_blob_from_url: bool,
+    /// If false, `x-ms-content-crc64` gets 500 `FeatureNotSupported`, and answers don't have it.
+    pub crc64: bool,
+    /// If false, `x-ms-range-get-content-crc64` gets 500 `FeatureNotSupported`.
+    pub range_crc64: bool,
+    /// If true, a wrong Content-MD5 gets 400 `Md5Mismatch`, and otherwise 400 `InvalidOperation`.
+    pub md5_mismatch: bool,
+    /// If true, a range of the last bytes is ignored. If false, the answer is 206 with a `Content-Range` that isn't valid.
+    pub suffix_ranges_ignored: bool,
+    /// The treatment of `startFrom` in listings.
+    pub start_from: Treatment,
+    /// If false, a batch of a container whose SAS token is one of the account gets 500.
+    pub container_batches_by_account_sas: bool,
+}
+
+impl AzureHabits {
+    const STRICT: AzureHabits = AzureHabits {
+        missing_before_conditions: true,
+        put_blob_from_url: true,
+        crc64: true,
+        range_crc64: true,
+        md5_mismatch: true,
+        suffix_ranges_ignored: true,
+        start_from: Honoured,
+        container_batches_by_account_sas: true,
+    };
+
+    /// Azurite 3.37.
+    const AZURITE: AzureHabits = AzureHabits {
+        missing_before_conditions: false,
+        put_blob_from_url: false,
+        range_crc64: false,
+        suffix_ranges_ignored: false,
+        container_batches_by_account_sas: false,
+        ..AzureHabits::STRICT
+    };
 }
 
 /// The habits of a service in listings of objects, including restrictions by bucket policies.
@@ -167,9 +214,10 @@ const GZIP_CHUNKED_FROM: u64 = 8 << 20;
 
 impl Habits {
     /// The names that [`Habits::named`] accepts.
-    pub const NAMES: [&'static str; 8] = ["gcs", "s3", "r2", "b2", "minio", "sia", "storj", "gcs-interop"];
+    pub const NAMES: [&'static str; 10] =
+        ["gcs", "s3", "r2", "b2", "minio", "sia", "storj", "gcs-interop", "azurite", "azurite-3.35"];
 
-    /// Returns the default habits. Each dialect is as strict as GCS or S3 itself.
+    /// Returns the default habits. Each dialect is as strict as GCS, S3 or Azure itself.
     pub fn strict() -> Habits {
         Habits {
             name: "strict",
@@ -194,6 +242,7 @@ impl Habits {
             access_lists: true,
             md5_etags: true,
             listings: ListingHabits::STRICT,
+            azure: AzureHabits::STRICT,
         }
     }
 
@@ -314,6 +363,18 @@ impl Habits {
         }
     }
 
+    /// Microsoft's emulator Azurite, version 3.37. [Its source](https://github.com/Azure/Azurite)
+    pub fn azurite() -> Habits {
+        Habits { name: "azurite", azure: AzureHabits::AZURITE, ..Habits::strict() }
+    }
+
+    /// Azurite 3.35, which has no CRC64s, and lists from the beginning whatever the request asks for.
+    pub fn azurite_3_35() -> Habits {
+        let azure =
+            AzureHabits { crc64: false, md5_mismatch: false, start_from: Ignored, ..AzureHabits::AZURITE };
+        Habits { name: "azurite-3.35", azure, ..Habits::strict() }
+    }
+
     /// Returns the habits of a service by its name, one of [`Habits::NAMES`].
     ///
     /// # Errors
@@ -328,10 +389,12 @@ impl Habits {
             "sia" => Ok(Habits::sia()),
             "storj" => Ok(Habits::storj()),
             "gcs-interop" => Ok(Habits::gcs_interop()),
+            "azurite" => Ok(Habits::azurite()),
+            "azurite-3.35" => Ok(Habits::azurite_3_35()),
             other => Err(Error::unreadable(
                 "a service with known habits",
                 other,
-                "one of gcs, s3, r2, b2, minio, sia, storj, gcs-interop",
+                "one of gcs, s3, r2, b2, minio, sia, storj, gcs-interop, azurite, azurite-3.35",
             )),
         }
     }

@@ -52,7 +52,7 @@ pub use config::{AzureConfig, Config, GcsConfig, S3Config, Storage, Tls};
 pub use counters::ServerCounters;
 pub use error::Error;
 pub use fault::{FaultRule, Faults, parse_fault};
-pub use habits::{Conditions, Habits, ListingHabits, RefusedHeaders, Treatment};
+pub use habits::{AzureHabits, Conditions, Habits, ListingHabits, RefusedHeaders, Treatment};
 pub use objects::object::{ObjectEncryption, ObjectOptions};
 pub use objects::settings::parse_bucket_name;
 pub use objects::{Attributes, Object, Objects, VersionState, Versioning};

@@ -461,7 +461,11 @@ impl S3 for S3Dialect {
     }
 
     async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
-        get::get(self, request.input)
+        let S3Request { mut input, extensions, .. } = request;
+        if let Some(fault) = extensions.get() {
+            input.range = get::befallen(input.range, *fault);
+        }
+        get::get(self, input)
     }
 
     async fn head_object(

@@ -90,7 +90,14 @@ impl Server {
         let draws = Arc::new(FaultInjector::new(config.faults, config.seed, &tally));
         let denied_buckets = Arc::new(config.denied_buckets);
         let shared = Arc::new(ServerState {
-            azure: azure::AzureState::new(&objects, config.azure, &denied_buckets, &draws, ready_tls),
+            azure: azure::AzureState::new(
+                &objects,
+                config.azure,
+                config.habits.azure,
+                &denied_buckets,
+                &draws,
+                ready_tls,
+            ),
             s3: s3::S3State::new(&objects, config.s3, &config.habits, config.accept_unenforced, &draws),
             gcs: gcs::GcsState {
                 objects,

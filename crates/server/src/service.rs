@@ -141,8 +141,11 @@ impl ConnectionState {
         if effects.replace {
             another_writer(&shared.gcs.objects, &route);
         }
-        if let Some(fault) = effects.range {
-            fault.befall(&mut head.headers);
+        match (effects.range, &route.call) {
+            (None, _) => {}
+            // A signature may cover the header, so these dialects apply the fault after they have verified it.
+            (Some(fault), Api::S3 | Api::Azure) => drop(head.extensions.insert(fault)),
+            (Some(fault), _) => fault.befall(&mut head.headers),
         }
         let request_damage = effects
             .request

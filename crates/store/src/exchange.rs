@@ -495,7 +495,8 @@ impl<D: HttpDialect> Attempts<'_, D> {
         let (mut request, signer) = dialect.request(bucket, outgoing).await?;
         let shown = Arc::clone(self.shown);
         let note = move |request: &Request| {
-            *shown.lock().unwrap_or_else(PoisonError::into_inner) = Secrets::of(&request.headers);
+            let secrets = Secrets::of_request(&request.headers, &request.target);
+            *shown.lock().unwrap_or_else(PoisonError::into_inner) = secrets;
         };
         note(&request);
         request.renew = Some(Arc::new(move |request: &mut Request| {

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 
 /// The replacement for a message that repeats a secret.
@@ -36,6 +36,16 @@ impl Secrets {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let found = headers.iter().filter(|(name, value)| is_secret(name, value));
         Self(found.map(|(_, value)| value.clone()).collect())
+    }
+
+    /// Returns the secrets in a request's headers, and the signature of a SAS token in its query.
+    pub(crate) fn of_request(headers: &HeaderMap, target: &Uri) -> Self {
+        let Self(mut found) = Self::of(headers);
+        let pairs = target.query().unwrap_or_default().split('&');
+        let signatures =
+            pairs.filter_map(|pair| percent_decode_str(pair.strip_prefix("sig=")?).decode_utf8().ok());
+        found.extend(signatures.filter_map(|signature| HeaderValue::from_str(&signature).ok()));
+        Self(found)
     }
 
     /// Returns true if a text contains the beginning of one of these secrets or of `others`. Only letters and digits
@@ -135,6 +145,18 @@ mod tests {
         let words = "The provided token has expired.";
         assert_eq!(secrets.cleared(words.to_owned()), words);
         assert_eq!(secrets.cleared_code(Some("ExpiredToken".to_owned())).as_deref(), Some("ExpiredToken"));
+    }
+
+    #[test]
+    fn the_signature_of_a_sas_token_is_a_secret_of_its_request() {
+        let target: Uri = "/abc/k?comp=block&sv=2021&sig=hunter2hunter2%2Bx%3D".parse().expect("a target");
+        let secrets = Secrets::of_request(&HeaderMap::new(), &target);
+        for words in ["hunter2hunter2+x= is wrong", "sig=hunter2hunter2%2Bx%3D isn't a size"] {
+            assert_eq!(secrets.cleared(words.to_owned()), LEFT_OUT);
+        }
+        assert_eq!(secrets.cleared("the token has expired".to_owned()), "the token has expired");
+        let plain: Uri = "/abc/k?comp=block".parse().expect("a target");
+        assert!(Secrets::of_request(&HeaderMap::new(), &plain).0.is_empty());
     }
 
     #[test]

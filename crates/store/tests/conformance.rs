@@ -159,6 +159,8 @@ places! {
     like_b2 = Place::Like("b2", S3, Wire::TlsH1);
     like_minio = Place::Like("minio", S3, Wire::Plain);
     like_gcs_interop = Place::Like("gcs-interop", S3, Wire::TlsH2);
+    like_azurite = Place::Like("azurite", Azure, Wire::TlsH1);
+    like_azurite_3_35 = Place::Like("azurite-3.35", Azure, Wire::Plain);
     memory = Place::Memory;
     external_gcs #[ignore = "needs LANEWAY_CONFORMANCE_GCS"] = Place::External(Gcs);
     external_s3 #[ignore = "needs LANEWAY_CONFORMANCE_S3"] = Place::External(S3);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use laneway_server::{Config, Faults, GcsConfig, S3Config, Server, ServerCounters, Tls};
+use laneway_server::{AzureConfig, Config, Faults, GcsConfig, S3Config, Server, ServerCounters, Tls};
 use tempfile::TempDir;
 
 use crate::Program;
@@ -39,7 +39,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The bucket that exists from the start, in both dialects.
+    /// The bucket that exists from the start, in all dialects.
     pub const BUCKET: &'static str = "bucket";
 
     /// Starts a server without delay or faults, with objects in memory.
@@ -68,7 +68,7 @@ impl Endpoint {
         &self.server
     }
 
-    /// Returns the server's base URL, for both dialects.
+    /// Returns the server's base URL, for all dialects.
     pub fn url(&self) -> String {
         self.server.url()
     }
@@ -103,6 +103,14 @@ impl Endpoint {
         for key in self.keys() {
             self.server().store().remove(Self::BUCKET, &key);
         }
+    }
+
+    /// Returns the environment variables that make a client use this server for Azure. Unlike the other dialects, Azure's
+    /// needs credentials.
+    pub fn azure_variables(&self) -> [(&'static str, String); 2] {
+        let AzureConfig { account, key, .. } = AzureConfig::default();
+        let endpoint = format!("{}/{account}", self.url());
+        [("AZURE_STORAGE_SERVICE_ENDPOINT", endpoint), ("AZURE_STORAGE_KEY", key)]
     }
 
     /// Returns the program at `binary`, with environment variables that make it use this server for both GCS and S3.

@@ -136,10 +136,10 @@ pub(crate) struct Serve {
     /// Example: laneway serve --connection-bandwidth 90MB/s
     #[arg(hide_short_help = true, long, value_name = "RATE", value_parser = laneway_quantity::parse_rate, help_heading = "Imitation")]
     connection_bandwidth: Option<u64>,
-    /// Behave like a service: gcs, s3, r2, b2, minio, sia, storj, gcs-interop [default: as strict as GCS and S3]
+    /// Behave like a service: gcs, s3, r2, b2, minio, sia, storj, gcs-interop, azurite, azurite-3.35 [default: as strict as GCS, S3 and Azure]
     ///
-    /// The server then imitates the known differences of that service in conditional requests, checksum headers, parts of unequal sizes,
-    /// and the lengths of objects stored as gzip.
+    /// The server then imitates the known differences of that service. They concern conditional requests, checksum headers, parts of
+    /// unequal sizes, the lengths of objects stored as gzip, and the starts of listings.
     ///
     /// Example: laneway serve --like minio
     #[arg(long, value_name = "NAME", value_parser = Habits::named, help_heading = "Imitation")]

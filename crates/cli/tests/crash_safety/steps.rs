@@ -92,6 +92,10 @@ fn an_upload_killed_at_any_step_ends_exactly_right() {
         &["create", "lock", "truncate", "write", "unlink"],
     );
     killed_at_every_step(&scene::session(), &["create", "lock", "truncate", "write", "unlink"]);
+    killed_at_every_step(
+        &scene::large_upload(Wire::Plain, "az"),
+        &["create", "lock", "truncate", "write", "unlink"],
+    );
 }
 
 #[test]
@@ -149,6 +153,7 @@ fn killed_at_random_moments(scene: &Scene, seed: u64) {
 fn a_download_killed_at_random_moments_is_exactly_right_in_the_end() {
     killed_at_random_moments(&scene::large_download(Wire::Plain, "s3", &[]), 11);
     killed_at_random_moments(&scene::large_download(Wire::TlsH2, "gs", &[]), 12);
+    killed_at_random_moments(&scene::large_download(Wire::TlsH1, "az", &[]), 13);
 }
 
 #[test]
@@ -156,12 +161,15 @@ fn an_upload_killed_at_random_moments_is_exactly_right_in_the_end() {
     killed_at_random_moments(&scene::large_upload(Wire::Plain, "s3"), 21);
     killed_at_random_moments(&scene::large_upload(Wire::TlsH2, "gs"), 22);
     killed_at_random_moments(&scene::session(), 23);
+    killed_at_random_moments(&scene::large_upload(Wire::TlsH1, "az"), 24);
 }
 
 #[test]
 fn a_sync_killed_at_random_moments_is_exactly_right_in_the_end() {
-    killed_at_random_moments(&scene::sync_down(), 31);
-    killed_at_random_moments(&scene::sync_up(), 32);
+    killed_at_random_moments(&scene::sync_down(Wire::TlsH2, "gs"), 31);
+    killed_at_random_moments(&scene::sync_up("s3"), 32);
+    killed_at_random_moments(&scene::sync_down(Wire::TlsH1, "az"), 33);
+    killed_at_random_moments(&scene::sync_up("az"), 34);
 }
 
 #[test]

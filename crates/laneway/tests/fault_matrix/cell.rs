@@ -69,7 +69,10 @@ impl Cell {
         let is_content = matches!(about, About::Content | About::Slice | About::Range);
         let asks_for_range = matches!(about, About::Range | About::Slice);
         let is_sent = matches!(verb, "put" | "part");
+        let is_azure = self.dialect() == Provider::Azure;
         match self.fault.class {
+            _ if is_azure && about == About::Begin => Some("Azure begins an upload without a request"),
+            Class::NotTaken if is_azure => Some("Azure has no HTTP/2"),
             Class::Slowness if about == About::Slice || verb == "part" => Some("this would take minutes"),
             Class::Loss if self.fault.action.starts_with("stall") && self.is_session() => {
                 Some("the embedded store's session waits for the stalled chunk")
@@ -90,6 +93,9 @@ impl Cell {
             Class::WrongChecksum if !is_content && !is_sent && about != About::Headers => {
                 Some("the answer has no checksum")
             }
+            Class::Corruption if is_azure && self.is_streamed() && !self.opens() => Some(
+                "Azure has only the MD5 of the whole, so no checksum covers a stream in several requests",
+            ),
             Class::Corruption if about == About::Range => Some("no store reports the checksum of a range"),
             Class::Corruption if !is_content && !is_sent => Some("documents have no checksum"),
             Class::NoLength | Class::ShortLength if about == About::Headers => Some("headers have no length"),
@@ -104,7 +110,7 @@ impl Cell {
             }
             _ if !self.is_chosen() => Some("another dialect or protocol covers it"),
             _ if operation == Operation::PutNewLargeFile && self.kind.provider != Provider::Gcs => {
-                Some("on S3 it is the same as put-large-file")
+                Some("without sessions it is the same as put-large-file")
             }
             _ => None,
         }
@@ -142,10 +148,15 @@ impl Cell {
 
     /// Returns true if the cell is in the sample of cells that run. Each fault hits a request over only one of the two protocols, which
     /// alternate. In GCS's dialect, the fault hits each attempt over HTTP/2, and only the first attempt over HTTP/1.1. In S3's dialect, it
-    /// is the other way round. Over connections that allow one stream, only a few faults are tried, and each hits the first attempt.
+    /// is the other way round. In Azure's dialect, both protocols are HTTP/1.1, and half of the faults of each hit each attempt. Over
+    /// connections that allow one stream, only a few faults are tried, and each hits the first attempt.
     fn is_chosen(&self) -> bool {
         if self.kind.one_stream {
             return self.often == Often::Once && self.turn.is_multiple_of(ONE_STREAM_TURNS);
+        }
+        if self.kind.provider == Provider::Azure {
+            let hits_all = (self.turn / 2).is_multiple_of(2);
+            return hits_all == (self.often == Often::Always) && self.kind.tls == self.turn.is_multiple_of(2);
         }
         let is_even = (self.kind.provider == Provider::Gcs) == self.kind.tls;
         let is_of_h2 = matches!(self.fault.class, Class::GoAway | Class::NotTaken);
@@ -237,7 +248,8 @@ impl Cell {
         if !files.iter().all(|name| operation.files().contains(&name.as_str())) {
             return wrong(format!("{files:?} are left"));
         }
-        let uploads_left = uploads_open(&after) - uploads_open(&before);
+        // On Azure, a completed upload also ends the uploads of the same blob that earlier cells have left.
+        let uploads_left = uploads_open(&after).saturating_sub(uploads_open(&before));
         if uploads_left > uploads_left_max(self) {
             return wrong(format!("{uploads_left} uploads are left"));
         }
@@ -250,11 +262,12 @@ impl Cell {
 pub(crate) fn expected(cell: &Cell) -> Expected {
     let about = cell.strike.about;
     let once = cell.often == Often::Once;
-    let is_gcs = cell.dialect() == Provider::Gcs;
+    let (is_gcs, is_s3) = (cell.dialect() == Provider::Gcs, cell.dialect() == Provider::S3);
+    let is_azure = cell.dialect() == Provider::Azure;
     let is_sync_across = cell.strike.operation == Operation::Of(Tree::SyncAcross);
     let is_part = matches!(about, About::Slice | About::Range);
     let passes_or = |kinds| if once { Success } else { Failure(kinds) };
-    // For a HEAD and for an upload of a part, the headers of S3's answer contain everything. So damage to the body
+    // For a HEAD and for an upload of a part, the headers of S3's and Azure's answers contain everything. So damage to the body
     // changes nothing.
     let is_all_in_head = about == About::Headers && !is_gcs || cell.strike.verb == "part";
     // If a batch fails, Laneway removes its keys one by one.
@@ -269,10 +282,10 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
             Either(&["transport"])
         }
         // S3 may allow a plain removal but refuse a conditional one. Laneway then compares the object first.
-        Class::Refusal if cell.removes_source() && once && !is_gcs => Success,
+        Class::Refusal if cell.removes_source() && once && is_s3 => Success,
         // If S3 forbids a HEAD, Laneway repeats the HEAD without asking for the checksum. The checksum may need a
         // permission on a KMS key.
-        Class::Refusal if cell.strike.verb == "head" && once && !is_gcs => Success,
+        Class::Refusal if cell.strike.verb == "head" && once && is_s3 => Success,
         // If GCS forbids a move by one request, Laneway copies the object and removes it.
         Class::Refusal
             if cell.strike.operation == Operation::Move(Way::Within)
@@ -305,6 +318,10 @@ pub(crate) fn expected(cell: &Cell) -> Expected {
         Class::WrongChecksum if about == About::Content || cell.opens() => passes_or(&["integrity"]),
         Class::WrongChecksum if about == About::Write => Either(&["integrity"]),
         Class::WrongChecksum => Success,
+        // Only one of Azure's headers states the length. The MD5 shows that it is wrong, so Laneway downloads the object again.
+        Class::LongLength | Class::ShortLength if cell.opens() && is_azure => {
+            Either(&["integrity", "transport"])
+        }
         // Two headers state different lengths, and nothing tells which one is right.
         Class::LongLength | Class::ShortLength if cell.opens() => Failure(&["integrity", "transport"]),
         // A listing or a HEAD has already stated the length.
@@ -346,8 +363,11 @@ const BEGINNINGS_MAX: u64 = 3;
 
 /// Returns the number of uploads that may stay open in the store. If the answer to the beginning of an upload is lost,
 /// the upload stays open, because Laneway never learns its name. If a connection breaks before the abort and Laneway
-/// doesn't retry, an upload stays open too.
+/// doesn't retry, an upload stays open too. Azure has no request that aborts an upload.
 pub(crate) fn uploads_left_max(cell: &Cell) -> u64 {
+    if cell.dialect() == Provider::Azure {
+        return u64::from(matches!(cell.strike.verb, "part" | "complete"));
+    }
     let breaks_all = cell.kind.tls && matches!(cell.fault.class, Class::Break | Class::Loss);
     match cell.often {
         Often::Once => u64::from(cell.strike.about == About::Begin),

@@ -68,7 +68,7 @@ pub(crate) enum Operation {
     SetMeta,
     SyncUp,
     SyncDown,
-    /// Copies a large object from one dialect to the other.
+    /// Copies a large object from one dialect to another.
     CopyLargeAcross,
     Move(Way),
     Of(Tree),
@@ -120,26 +120,30 @@ pub(crate) const STRIKES: [Strike; 38] = [
     strike(Of(Tree::SyncAcross), "put", 1, About::Write),
 ];
 
-/// Returns the requests that only one dialect sends.
-pub(crate) fn strikes_of(provider: Provider) -> [Strike; 5] {
+/// Returns the requests that not every dialect sends.
+pub(crate) fn strikes_of(provider: Provider) -> Vec<Strike> {
     // A sync between the dialects removes objects in the other dialect. On GCS, the sync removes them one by one, each
     // with its generation.
     let (batch, removal_across, description) = match provider {
         Provider::Gcs => ("batch", "delete-many", "patch"),
-        _ => ("delete-many", "delete", "copy"),
+        Provider::Azure => ("batch", "delete", "patch"),
+        _ => ("delete-many", "batch", "copy"),
     };
     // GCS moves an object by one request. Before that, Laneway looks the object up.
     let (moving, of_move) = match provider {
         Provider::Gcs => ("head", About::Headers),
         _ => ("delete", About::Removal),
     };
-    [
+    // Azure binds a copy to the state of its source, so Laneway looks the source up.
+    let of_copy = (provider == Provider::Azure).then(|| strike(Copy, "head", 1, About::Headers));
+    let all = [
         strike(Move(Way::Within), moving, 1, of_move),
         strike(DeleteMany, batch, 1, About::Removal),
         strike(Of(Tree::Remove), batch, 1, About::Removal),
         strike(Of(Tree::SyncAcross), removal_across, 1, About::Removal),
         strike(SetMeta, description, 1, About::Write),
-    ]
+    ];
+    all.into_iter().chain(of_copy).collect()
 }
 
 impl Operation {
@@ -172,9 +176,8 @@ impl Operation {
     /// Returns the maximum number of requests that the operation needs without faults.
     pub(crate) fn requests_max(self) -> u64 {
         match self {
-            GetFile | GetBytes | GetRange | PutFile | PutBytes | List | Head | Copy | Delete | DeleteMany => {
-                1
-            }
+            GetFile | GetBytes | GetRange | PutFile | PutBytes | List | Head | Delete | DeleteMany => 1,
+            Copy => 2,
             SetMeta => 3,
             GetRanges => 3,
             GetLargeFile | ReadLarge => 6,
@@ -377,7 +380,7 @@ impl Operation {
         }
     }
 
-    /// Returns the dialect of a request. A copy between the dialects writes in the other dialect, and a sync between them also removes
+    /// Returns the dialect of a request. A copy between dialects writes in another dialect, and a sync between them also removes
     /// objects there.
     pub(crate) fn dialect(self, about: About, provider: Provider) -> Provider {
         let is_across = match self {
@@ -454,7 +457,7 @@ pub(crate) enum Way {
     Down,
     /// Inside the store.
     Within,
-    /// From one dialect to the other.
+    /// From one dialect to another.
     Across,
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use laneway::{Bucket, Client, Engine, Location, Provider};
-use laneway_server::Config;
+use laneway::{AccessKey, Bucket, Client, ClientBuilder, Engine, Location, Provider};
+use laneway_server::{Config, S3Config};
 use laneway_testkit::{Endpoint, Wire, config_for_faults, random_bytes};
 use tempfile::TempDir;
 
@@ -25,12 +25,14 @@ pub(crate) struct Kind {
     pub(crate) one_stream: bool,
 }
 
-/// Both dialects over plain HTTP/1.1 and over TLS, where ALPN gives HTTP/2.
-pub(crate) const KINDS: [Kind; 4] = [
+/// Each dialect over plain HTTP/1.1 and over TLS. There, ALPN gives HTTP/2 to GCS and S3. Azure has only HTTP/1.1.
+pub(crate) const KINDS: [Kind; 6] = [
     Kind { provider: Provider::Gcs, tls: false, one_stream: false },
     Kind { provider: Provider::Gcs, tls: true, one_stream: false },
     Kind { provider: Provider::S3, tls: false, one_stream: false },
     Kind { provider: Provider::S3, tls: true, one_stream: false },
+    Kind { provider: Provider::Azure, tls: false, one_stream: false },
+    Kind { provider: Provider::Azure, tls: true, one_stream: false },
 ];
 
 /// HTTP/2 from a server that allows one stream on a connection.
@@ -45,16 +47,30 @@ impl Kind {
             (Provider::Gcs, false, _) => "gcs-h1",
             (Provider::Gcs, true, false) => "gcs-h2",
             (Provider::Gcs, true, true) => "gcs-h2-one-stream",
+            (Provider::Azure, false, _) => "azure-h1",
+            (Provider::Azure, true, _) => "azure-tls-h1",
             (_, false, _) => "s3-h1",
             (_, true, false) => "s3-h2",
             (_, true, true) => "s3-h2-one-stream",
         }
     }
+
+    fn wire(self) -> Wire {
+        match (self.tls, self.provider) {
+            (false, _) => Wire::Plain,
+            (true, Provider::Azure) => Wire::TlsH1,
+            (true, _) => Wire::TlsH2,
+        }
+    }
 }
 
-/// Returns the other dialect.
+/// Returns the dialect of the destination of copies between dialects. Each dialect is the destination of one other.
 pub(crate) fn other(provider: Provider) -> Provider {
-    if provider == Provider::Gcs { Provider::S3 } else { Provider::Gcs }
+    match provider {
+        Provider::Gcs => Provider::S3,
+        Provider::S3 => Provider::Azure,
+        _ => Provider::Gcs,
+    }
 }
 
 /// The bytes of the large object and of the small one.
@@ -70,9 +86,8 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(kind: Kind) -> Self {
-        let wire = if kind.tls { Wire::TlsH2 } else { Wire::Plain };
         let max_streams = kind.one_stream.then_some(1);
-        let endpoint = Endpoint::start_with(wire, Config { max_streams, ..config_for_faults() });
+        let endpoint = Endpoint::start_with(kind.wire(), Config { max_streams, ..config_for_faults() });
         let sources = tempfile::tempdir().unwrap();
         std::fs::write(sources.path().join("large"), &*LARGE_BYTES).unwrap();
         std::fs::write(sources.path().join("small"), &*SMALL_BYTES).unwrap();
@@ -81,8 +96,10 @@ impl Rig {
 
     /// Returns a client on an engine of its own.
     pub(crate) fn client(&self, retry_for: Duration, stall_timeout: Duration) -> Client {
-        let mut settings = Client::builder()
-            .anonymous(true)
+        let keys = S3Config::default();
+        let mut settings = ClientBuilder::from_variables(self.endpoint.azure_variables())
+            .access_key(AccessKey::new(keys.access_key, keys.secret_key))
+            .region(keys.region)
             .gcs_endpoint(self.endpoint.url())
             .s3_endpoint(self.endpoint.url())
             .retry_for(retry_for)
@@ -101,7 +118,7 @@ impl Rig {
         Location::object(self.kind.provider, Endpoint::BUCKET, key)
     }
 
-    /// Returns the same key's URL in the other dialect.
+    /// Returns the same key's URL in the dialect of [`other`].
     pub(crate) fn url_across(&self, key: &str) -> Location {
         Location::object(other(self.kind.provider), Endpoint::BUCKET, key)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use laneway::{Client, CopyRequest, Engine, ListRequest, Location, Provider, SyncRequest};
 use laneway_testkit::{Scripted, answer};
 
-use crate::stage::{BUCKET, DIALECTS, Place, Report, Stage, at_once, noise};
+use crate::stage::{ALL_DIALECTS, BUCKET, DIALECTS, Place, Report, Stage, at_once, noise};
 
 /// Returns keys that escape a folder or aren't valid file names, and keys that only look unsafe.
 fn hostile_keys() -> Vec<String> {
@@ -109,7 +109,7 @@ fn snapshot(below: &Path, but: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn no_key_leads_out_of_the_destination_in_any_job() {
-    at_once(&DIALECTS, |kind| {
+    at_once(&ALL_DIALECTS, |kind| {
         let keys = hostile_keys();
         assert!(keys.len() >= 60, "{}", keys.len());
         let stage = Stage::new(kind);
@@ -165,7 +165,7 @@ fn no_key_leads_out_of_the_destination_in_any_job() {
 /// A file's folder is replaced by a link during the download.
 #[test]
 fn a_link_that_is_laid_while_a_download_runs_is_not_followed() {
-    at_once(&DIALECTS, |kind| {
+    at_once(&ALL_DIALECTS, |kind| {
         for size in [1000, 20 << 20] {
             let stage = Stage::with_faults(kind, &["get delay 1s"]);
             stage.object("t/sub/f", &noise(size, 1));
@@ -188,7 +188,11 @@ fn a_link_that_is_laid_while_a_download_runs_is_not_followed() {
 }
 
 fn client(scripted: &Scripted) -> Client {
-    let settings = Client::builder().gcs_endpoint(scripted.url()).s3_endpoint(scripted.url()).anonymous(true);
+    let settings = Client::builder()
+        .gcs_endpoint(scripted.url())
+        .s3_endpoint(scripted.url())
+        .azure_endpoint(format!("{}/account", scripted.url()))
+        .anonymous(true);
     settings.retry_for(Duration::ZERO).engine(Engine::builder().build()).build().unwrap()
 }
 
@@ -203,7 +207,7 @@ fn no_redirect_is_followed_to_another_host() {
         let dir = tempfile::tempdir().unwrap();
         let (source, out) = (dir.path().join("source"), dir.path().join("out"));
         std::fs::write(&source, "mine").unwrap();
-        for provider in [Provider::Gcs, Provider::S3] {
+        for provider in [Provider::Gcs, Provider::S3, Provider::Azure] {
             let url = || Location::object(provider, BUCKET, "k");
             let down = CopyRequest::new(vec![url()], Location::from(out.as_path()));
             let up = CopyRequest::new(vec![Location::from(source.as_path())], url());
@@ -278,9 +282,26 @@ fn documents_that_grow_or_have_no_end_of_depth_are_errors() {
         "<!DOCTYPE x [<!ENTITY l19 SYSTEM \"file:///etc/passwd\">]><ListBucketResult>{entry}</ListBucketResult>"
     );
     let deep = format!("<ListBucketResult>{}", "<a>".repeat(300_000));
+    let of_azure = |document: &str| {
+        let names = [
+            ("ListBucketResult", "EnumerationResults"),
+            ("Contents", "Blob"),
+            ("Key", "Name"),
+            ("Size", "Content-Length"),
+        ];
+        names.iter().fold(document.to_owned(), |document, (of_s3, own)| document.replace(of_s3, own))
+    };
+    let [azure_bomb, azure_outside, azure_deep] = [&bomb, &outside, &deep].map(|document| of_azure(document));
     let deep_json = format!("{{\"prefixes\":{}", "[".repeat(300_000));
-    let cases =
-        [(Provider::S3, bomb), (Provider::S3, outside), (Provider::S3, deep), (Provider::Gcs, deep_json)];
+    let cases = [
+        (Provider::S3, bomb),
+        (Provider::S3, outside),
+        (Provider::S3, deep),
+        (Provider::Gcs, deep_json),
+        (Provider::Azure, azure_bomb),
+        (Provider::Azure, azure_outside),
+        (Provider::Azure, azure_deep),
+    ];
     for (provider, body) in cases {
         let beginning: String = body.chars().take(60).collect();
         let scripted = Scripted::serve(move |_| answer(200, &[], &body));

@@ -8,7 +8,7 @@ use laneway::{
     Client, ClientBuilder, CopyRequest, Engine, EngineBuilder, Event, Item, Job, Location, Op, Outcome,
     Provider, RemoveRequest, Summary, Verified,
 };
-use laneway_server::{Config, Faults, GcsConfig, Server, ServerCounters, Tls};
+use laneway_server::{AzureConfig, Config, Faults, GcsConfig, Server, ServerCounters, Tls};
 use tempfile::TempDir;
 
 pub(crate) const BUCKET: &str = "bucket";
@@ -33,6 +33,10 @@ pub(crate) const KINDS: [Kind; 4] = [
 
 /// Both dialects over plain HTTP/1.1, for tests that don't depend on the protocol.
 pub(crate) const DIALECTS: [Kind; 2] = [KINDS[0], KINDS[2]];
+
+/// Also Azure's dialect, over plain HTTP/1.1.
+pub(crate) const ALL_DIALECTS: [Kind; 3] =
+    [KINDS[0], KINDS[2], Kind { provider: Provider::Azure, tls: false }];
 
 /// Runs a test for several kinds in parallel.
 pub(crate) fn at_once(kinds: &[Kind], test: impl Fn(Kind) + Sync) {
@@ -114,10 +118,16 @@ impl Stage {
         let tls = kind.tls.then_some(Tls::Generated);
         let server = Server::start(Config { tls, ..config }).unwrap();
         server.create_bucket(BUCKET).unwrap();
-        let mut settings = Client::builder()
-            .anonymous(true)
+        let azure = AzureConfig::default();
+        // Azure's dialect needs credentials.
+        let settings = match kind.provider {
+            Provider::Azure => ClientBuilder::from_variables([("AZURE_STORAGE_KEY", azure.key)]),
+            _ => Client::builder().anonymous(true),
+        };
+        let mut settings = settings
             .gcs_endpoint(server.url())
             .s3_endpoint(server.url())
+            .azure_endpoint(format!("{}/{}", server.url(), azure.account))
             .retry_for(RETRY_FOR);
         if let Some(pem) = server.ca_pem() {
             let ca = dir.path().join("ca.pem");

@@ -134,7 +134,8 @@ fn check_signature(
         BlobError::unauthenticated("The Date or x-ms-date header is missing or isn't an HTTP date.")
     })?;
     if date.abs_diff(now_us()) > SKEW_US {
-        return Err(BlobError::unauthenticated("The Date header in the request is incorrect."));
+        let date = timestamp::http(date);
+        return Err(BlobError::unauthenticated(format!("Request date header too old: '{date}'")));
     }
     if account != target.account || !is_signed(&account_key(state), &to_sign, signature) {
         return Err(BlobError::unauthenticated(format!(
@@ -202,14 +203,23 @@ fn lite_string_to_sign(head: &Parts, query: &Query, target: &BlobTarget) -> Stri
 
 /// Returns the `x-ms-` headers in the order of their names, one a line.
 fn canonical_headers(head: &Parts) -> String {
-    let mut headers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut headers: BTreeMap<(String, String), (&str, Vec<String>)> = BTreeMap::new();
     for (name, value) in &head.headers {
-        if name.as_str().starts_with("x-ms-") {
+        let name = name.as_str();
+        if name.starts_with("x-ms-") {
             let value = String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
-            headers.entry(name.as_str()).or_default().push(value);
+            headers.entry(place(name)).or_insert_with(|| (name, Vec::new())).1.push(value);
         }
     }
-    headers.into_iter().map(|(name, values)| format!("{name}:{}\n", values.join(","))).collect()
+    headers.into_values().map(|(name, values)| format!("{name}:{}\n", values.join(","))).collect()
+}
+
+/// Returns the place of a header's name in the service's order, which is .NET's order of English words. Underscores come
+/// before digits. Hyphens only decide between names that are equal without them: then the later hyphen comes first.
+/// [azure-sdk-for-net](https://github.com/Azure/azure-sdk-for-net/issues/41328)
+fn place(name: &str) -> (String, String) {
+    let letters = name.replace('-', "").replace('_', "!");
+    (letters, name.chars().map(|c| if c == '-' { '1' } else { '0' }).collect())
 }
 
 fn sas(
@@ -410,5 +420,20 @@ fn public(state: &AzureState, target: &BlobTarget, operation: BlobOperation) -> 
         }
         (false, _) => Err(BlobError::new("NoAuthenticationInformation")
             .with_header(http::header::WWW_AUTHENTICATE, challenge.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_headers_have_the_order_of_words() {
+        let ordered = ["x-ms-meta-i_", "x-ms-meta-i-_", "x-ms-meta-i0", "x-ms-meta-ia", "x-ms-meta-i-a"];
+        let mut sorted = ordered;
+        sorted.sort_unstable();
+        assert_ne!(sorted, ordered, "this is the order of bytes");
+        sorted.sort_by_key(|name| place(name));
+        assert_eq!(sorted, ordered);
     }
 }

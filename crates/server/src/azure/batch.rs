@@ -31,6 +31,10 @@ struct BatchPart {
 }
 
 pub(super) async fn batch(call: &mut BlobCall<'_>, id: &str) -> BlobResult {
+    let is_of_container = !call.target.container.is_empty();
+    if is_of_container && call.query.has("srt") && !call.state.habits.container_batches_by_account_sas {
+        return Err(BlobError::new("InternalError"));
+    }
     let content_type = call.required_header("content-type")?.to_owned();
     let bytes = call.body.collect(BATCH_BYTES_MAX).await.map_err(BlobError::interrupted)?;
     let bytes = bytes.ok_or_else(|| BlobError::new("RequestBodyTooLarge"))?;

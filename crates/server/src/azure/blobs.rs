@@ -13,6 +13,8 @@ use super::error::{BlobError, BlobResult};
 use super::{BlobCall, copies, properties, tags, timestamp};
 use crate::body::ResponseBody;
 use crate::checksum::{ComputedChecksums, Hasher, WantedChecksums, base64, from_base64};
+use crate::fault::answer::RangeFault;
+use crate::habits::AzureHabits;
 use crate::objects::blob::BlobProperties;
 use crate::objects::content::Content;
 use crate::objects::precondition::Precondition;
@@ -32,10 +34,11 @@ const DEFAULT_TYPE: &str = "application/octet-stream";
 const NAME_CHARS_MAX: usize = 1024;
 
 /// The checksums that a request announces for its body.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct BodyChecksums {
     md5: Option<Vec<u8>>,
     crc64: Option<u64>,
+    habits: AzureHabits,
 }
 
 impl BodyChecksums {
@@ -56,16 +59,23 @@ impl BodyChecksums {
                 Some(u64::from_le_bytes(bytes))
             }
         };
+        let habits = call.state.habits;
+        if crc64.is_some() && !habits.crc64 {
+            return Err(BlobError::new("FeatureNotSupported"));
+        }
         if md5.is_some() && crc64.is_some() {
             return Err(BlobError::new("BothCrc64AndMd5HeaderPresent"));
         }
-        Ok(BodyChecksums { md5, crc64 })
+        Ok(BodyChecksums { md5, crc64, habits })
     }
 
     fn check(&self, sums: &ComputedChecksums) -> Result<(), BlobError> {
         if let (Some(expected), Some(md5)) = (&self.md5, sums.md5)
             && *expected != md5
         {
+            if !self.habits.md5_mismatch {
+                return Err(BlobError::new("InvalidOperation").saying("Provided contentMD5 doesn't match."));
+            }
             return Err(BlobError::new("Md5Mismatch")
                 .with("UserSpecifiedMd5", base64(expected))
                 .with("ServerCalculatedMd5", base64(&md5)));
@@ -137,7 +147,10 @@ pub(super) fn selector(call: &BlobCall<'_>) -> Result<VersionSelector, BlobError
 pub(super) fn find(call: &BlobCall<'_>) -> Result<Arc<Object>, BlobError> {
     let (container, blob) = (&call.target.container, &call.target.blob);
     let which = selector(call)?;
-    let object = call.state.objects.find_version(container, blob, which)?;
+    let object = match call.state.objects.find_version(container, blob, which) {
+        Err(StoreError::NoObject | StoreError::DeleteMarker(_)) => return Err(missing(call)),
+        found => found?,
+    };
     if call.query.has("snapshot") != object.is_snapshot() && which != VersionSelector::Live {
         return Err(BlobError::new("BlobNotFound"));
     }
@@ -147,6 +160,15 @@ pub(super) fn find(call: &BlobCall<'_>) -> Result<Arc<Object>, BlobError> {
         call.state.leases.check_read(container, blob, call.lease_id())?;
     }
     Ok(object)
+}
+
+/// Returns the error for a blob that doesn't exist.
+fn missing(call: &BlobCall<'_>) -> BlobError {
+    let has_condition = call.header("if-match").is_some();
+    match has_condition && !call.state.habits.missing_before_conditions {
+        true => BlobError::new("ConditionNotMet"),
+        false => BlobError::new("BlobNotFound"),
+    }
 }
 
 pub(super) fn get(call: &BlobCall<'_>) -> BlobResult {
@@ -169,6 +191,9 @@ pub(super) fn get(call: &BlobCall<'_>) -> BlobResult {
             Some(asked.start..end)
         }
     };
+    if wants_crc64 && !call.state.habits.range_crc64 {
+        return Err(BlobError::new("FeatureNotSupported"));
+    }
     if wants_md5 || wants_crc64 {
         let name = if wants_md5 { "x-ms-range-get-content-md5" } else { "x-ms-range-get-content-crc64" };
         let is_allowed =
@@ -192,6 +217,14 @@ pub(super) fn get(call: &BlobCall<'_>) -> BlobResult {
         && let Some(whole) = headers.get("content-md5").cloned()
     {
         headers.insert("x-ms-blob-content-md5", whole);
+    }
+    if range.is_none()
+        && !call.state.habits.suffix_ranges_ignored
+        && let Some(last) = call.header(RANGE.as_str()).and_then(|text| text.strip_prefix("bytes=-"))
+    {
+        insert(headers, "content-range", &format!("bytes NaN-{last}/{}", object.size));
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
+        return Ok(answer);
     }
     if let Some(range) = range {
         // The header tells the checksum of the body, and the body is only a part of the blob.
@@ -219,13 +252,18 @@ fn is_true(call: &BlobCall<'_>, name: &str) -> bool {
 /// doesn't know, as HTTP permits, and refuses such an `x-ms-range`.
 fn range(call: &BlobCall<'_>) -> Result<Option<Range<u64>>, BlobError> {
     let own = "x-ms-range";
-    match call.header(own) {
+    let range = match call.header(own) {
         Some(text) => match parse_range(text) {
-            Some(range) => Ok(Some(range)),
-            None => Err(BlobError::of_header("InvalidHeaderValue", own, text)),
+            Some(range) => Some(range),
+            None => return Err(BlobError::of_header("InvalidHeaderValue", own, text)),
         },
-        None => Ok(call.header(RANGE.as_str()).and_then(parse_range)),
-    }
+        None => call.header(RANGE.as_str()).and_then(parse_range),
+    };
+    Ok(match call.head.extensions.get() {
+        None => range,
+        Some(RangeFault::Ignored) => None,
+        Some(RangeFault::Shifted) => range.map(|range| range.start + 1..range.end.saturating_add(1)),
+    })
 }
 
 fn parse_range(text: &str) -> Option<Range<u64>> {
@@ -557,7 +595,7 @@ pub(super) fn delete(call: &BlobCall<'_>) -> BlobResult {
         return Err(BlobError::of_header("InvalidHeaderValue", "x-ms-delete-snapshots", other));
     }
     loop {
-        let present = present(call)?.ok_or_else(|| BlobError::new("BlobNotFound"))?;
+        let present = present(call)?.ok_or_else(|| missing(call))?;
         BlobConditions::in_headers(&call.head.headers)?.check_write(Some(&present))?;
         let own: Vec<_> = objects
             .noncurrent(container, blob)?

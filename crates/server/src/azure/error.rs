@@ -80,6 +80,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ),
     ("EmptyMetadataKey", 400, "The key for one of the metadata key-value pairs is empty."),
     ("ExceedsMaxBatchRequestCount", 400, "The number of requests in the batch exceeds the maximum of 256."),
+    ("FeatureNotSupported", 500, "This feature is not supported."),
     ("FeatureVersionMismatch", 409, "The operation for this feature isn't allowed in this version."),
     (
         "InsufficientAccountPermissions",

@@ -10,6 +10,7 @@ use super::containers::page_size;
 use super::error::{BlobError, BlobResult};
 use super::tags::TagFilter;
 use super::{BlobCall, blobs, blocks, copies, properties, timestamp};
+use crate::habits::Treatment;
 use crate::objects::listing::{Cursor, ListingQuery, Order};
 use crate::objects::{Object, now_us};
 
@@ -53,7 +54,8 @@ pub(super) fn list(call: &BlobCall<'_>) -> BlobResult {
     call.state.objects.bucket(container)?;
     let parts = ListingParts::of(call)?;
     let parameter = |name: &str| call.query.value(name).filter(|text| !text.is_empty());
-    let from = match (parameter("marker"), parameter("startFrom")) {
+    let start = parameter("startFrom").filter(|_| call.state.habits.start_from == Treatment::Honoured);
+    let from = match (parameter("marker"), start) {
         (Some(marker), _) => Cursor::from_token(marker)
             .ok_or_else(|| BlobError::of_parameter("InvalidQueryParameterValue", "marker", marker))?,
         (None, Some(start)) => Cursor::At(start.to_owned()),

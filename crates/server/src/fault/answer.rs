@@ -44,7 +44,7 @@ fn shifted(range: &str) -> Option<String> {
 
 /// Returns true if a header of this name contains checksums.
 pub(crate) fn is_checksum(name: &str) -> bool {
-    matches!(name, "x-goog-hash" | "content-md5" | "x-ms-content-crc64")
+    matches!(name, "x-goog-hash" | "content-md5" | "x-ms-blob-content-md5" | "x-ms-content-crc64")
         || name.strip_prefix("x-amz-checksum-").is_some_and(|rest| rest != "type")
 }
 

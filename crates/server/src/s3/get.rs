@@ -15,6 +15,7 @@ use super::{
     versions,
 };
 use crate::body::{ObjectStream, ResponseBody};
+use crate::fault::answer::RangeFault;
 use crate::objects::object::ObjectEncryption;
 use crate::objects::{Object, StoreError};
 
@@ -189,6 +190,19 @@ fn part(object: &Object, number: i32) -> S3Result<Option<std::ops::Range<u64>>> 
             Ok((*size > 0).then_some(start..start + size))
         }
         None => Err(s3_error!(InvalidRange, "The requested partnumber is not satisfiable")),
+    }
+}
+
+/// Applies a fault to the requested range.
+pub(super) fn befallen(range: Option<Range>, fault: RangeFault) -> Option<Range> {
+    match (fault, range?) {
+        (RangeFault::Ignored, _) => None,
+        (RangeFault::Shifted, Range::Int { first, last }) => {
+            Some(Range::Int { first: first + 1, last: last.map(|last| last.saturating_add(1)) })
+        }
+        (RangeFault::Shifted, Range::Suffix { length }) => {
+            Some(Range::Suffix { length: length.saturating_sub(1).max(1) })
+        }
     }
 }
 

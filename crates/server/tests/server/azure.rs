@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use laneway_server::{Config, Storage, Versioning};
+use laneway_server::{Config, Habits, Storage, Versioning, parse_fault};
 use ring::hmac;
 
 use crate::client::{Answer, Protocol, Rig};
@@ -51,6 +51,35 @@ fn sas(permissions: &str, expiry: &str) -> String {
         format!("{permissions}\n\n{expiry}\n/blob/devstoreaccount1/demo\n\n\n\n2020-12-06\nc\n\n\n\n\n\n\n");
     let signature = mac(&signed).replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
     format!("sv=2020-12-06&sr=c&sp={permissions}&se={}&sig={signature}", expiry.replace(':', "%3A"))
+}
+
+/// Returns the headers of a GET of `/demo/k` with this range, signed with the account's key.
+fn signed_get(range: &str) -> [(&'static str, String); 4] {
+    let date = httpdate::fmt_http_date(SystemTime::now());
+    let own = format!("x-ms-date:{date}\nx-ms-version:{VERSION}");
+    let text = format!("GET\n\n\n\n\n\n\n\n\n\n\n{range}\n{own}\n/devstoreaccount1/devstoreaccount1/demo/k");
+    let authorization = format!("SharedKey devstoreaccount1:{}", mac(&text));
+    [
+        ("authorization", authorization),
+        ("x-ms-date", date),
+        ("x-ms-version", VERSION.to_owned()),
+        ("range", range.to_owned()),
+    ]
+}
+
+#[test]
+fn a_fault_of_a_range_leaves_its_signature_valid() {
+    for (rule, is_whole, content) in
+        [("get:1 range ignored", true, "0123456789"), ("get:1 range shifted", false, "345")]
+    {
+        let rig = azure(|config| config.faults.rules = vec![parse_fault(rule).unwrap()]);
+        ask(&rig, "PUT", "/demo?restype=container", &[], "");
+        put(&rig, "/demo/k", "0123456789");
+        let headers = signed_get("bytes=2-4");
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let answer = rig.send("GET", &format!("{ACCOUNT}/demo/k"), &headers, String::new()).unwrap();
+        assert_eq!((answer.status, answer.text()), (if is_whole { 200 } else { 206 }, content), "{rule}");
+    }
 }
 
 #[test]
@@ -460,4 +489,38 @@ fn an_object_of_one_dialect_is_a_blob_and_back() {
     put(&rig, "/demo/azure", "hello");
     assert_eq!(rig.get("/demo/azure").text(), "hello");
     assert_eq!(rig.get("/storage/v1/b/demo/o/azure?alt=media").text(), "hello");
+}
+
+#[test]
+fn azurites_habits_are_imitated_by_name() {
+    // The CRC-64/NVME of `x` is another one.
+    let wrong = [BLOCK, ("x-ms-content-crc64", "AAAAAAAAAAA=")];
+    for (name, missing, from_url, of_range, with_crc64, listed) in [
+        ("strict", (404, "BlobNotFound"), 201, 206, (400, "Crc64Mismatch"), 1),
+        ("azurite", (412, "ConditionNotMet"), 501, 500, (400, "Crc64Mismatch"), 1),
+        ("azurite-3.35", (412, "ConditionNotMet"), 501, 500, (500, "FeatureNotSupported"), 2),
+    ] {
+        let rig = azure(|config| {
+            config.habits = Habits::named(name).unwrap_or_default();
+        });
+        ask(&rig, "PUT", "/demo?restype=container", &[], "");
+        put(&rig, "/demo/a", "x");
+        put(&rig, "/demo/k", "hello world");
+        let absent = ask(&rig, "HEAD", "/demo/missing", &[("if-match", "\"0x1\"")], "");
+        assert_eq!(code(&absent), refused(missing.0, missing.1), "{name}");
+        let source =
+            format!("http://{}{ACCOUNT}/demo/k?{}", rig.server.addr(), sas("r", "2099-01-01T00:00:00Z"));
+        let copied = ask(&rig, "PUT", "/demo/copied", &[BLOCK, ("x-ms-copy-source", &source)], "");
+        assert_eq!(copied.status, from_url, "{name}: {}", copied.text());
+        let ranged = [("range", "bytes=0-3"), ("x-ms-range-get-content-crc64", "true")];
+        assert_eq!(ask(&rig, "GET", "/demo/k", &ranged, "").status, of_range, "{name}");
+        let suffix = ask(&rig, "GET", "/demo/k", &[("range", "bytes=-5")], "");
+        let range = if name == "strict" { "" } else { "bytes NaN-5/11" };
+        assert_eq!((suffix.header("content-range"), suffix.text()), (range, "hello world"), "{name}");
+        let put = ask(&rig, "PUT", "/demo/m", &wrong, "x");
+        assert_eq!(code(&put), refused(with_crc64.0, with_crc64.1), "{name}");
+        ask(&rig, "DELETE", "/demo/copied", &[], "");
+        let list = ask(&rig, "GET", "/demo?restype=container&comp=list&startFrom=b", &[], "");
+        assert_eq!(list.text().matches("<Blob>").count(), listed, "{name}: {}", list.text());
+    }
 }

@@ -16,7 +16,7 @@ use crate::delete_many::{BatchDeleteDialect, BatchFailure, DeleteDialect, Delete
 use crate::encode::QueryString;
 use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
 use crate::judge::ErrorResponse;
-use crate::reconcile::removed;
+use crate::reconcile::{gone, removed};
 use crate::{Condition, Deletion, Error, ErrorKind, ObjectId, Operation};
 
 fn request(id: &ObjectId, condition: &Condition) -> Result<Outgoing, String> {
@@ -35,7 +35,12 @@ impl DeleteDialect for Azure {
         }
         let outgoing = request(id, condition).map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
         match exchange.send(&outgoing).await {
-            Ok(_) => Ok(()),
+            Ok(sent) if sent.response.body.is_empty() => Ok(()),
+            Ok(sent) => {
+                let error = exchange
+                    .nonsense(&sent, "the answer to DELETE has a body, so it doesn't come from a store");
+                gone(error, Box::pin(self.head_of(id, None))).await
+            }
             Err(error) if error.code() == Some(IS_LIVE) => {
                 Box::pin(self.delete_live(&exchange, id, condition, &outgoing)).await
             }

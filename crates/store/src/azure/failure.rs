@@ -1,10 +1,11 @@
 //! Reads error answers of Azure Blob Storage.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 use laneway_lanes::ResponseHead;
 
+use super::headers::date;
 use crate::ErrorKind;
 use crate::judge::{ErrorResponse, kind_of_status, names_a_digest, retry_after};
 use crate::xml;
@@ -13,17 +14,23 @@ use crate::xml;
 /// that it doesn't support.
 const FINAL: [&str; 2] = ["FeatureNotSupported", "FeatureNotYetSupportedForHierarchicalNamespaceAccounts"];
 
+/// If the clocks differ by at least this much, the difference may be why the service refused a signature. It is a minute
+/// less than the service's tolerance, because the answer has taken some time and its `Date` has whole seconds.
+const SKEW_MIN: Duration = Duration::from_secs(14 * 60);
+
 /// Reads an error answer. The header has the code also if the answer has no body, as to a HEAD.
 pub(super) fn read(head: &ResponseHead, body: &[u8]) -> ErrorResponse {
     let document = xml::error(body);
     let code = head.header("x-ms-error-code").map(str::to_owned);
     let code = code.or_else(|| document.as_ref().map(|document| document.code.clone()));
     let said = document.map(|document| first_line(&document.message)).filter(|message| !message.is_empty());
-    let advice = code.as_deref().and_then(advice);
+    let advice = code.as_deref().and_then(advice).map(str::to_owned);
+    let now = SystemTime::now();
+    let advice = advice.or_else(|| clock_advice(head, code.as_deref()?, now));
     let reason = || head.status.canonical_reason().unwrap_or_default().to_owned();
     let message = match (said, advice) {
         (Some(said), Some(advice)) => format!("{said} {advice}"),
-        (None, Some(advice)) => advice.to_owned(),
+        (None, Some(advice)) => advice,
         (said, None) => said.unwrap_or_else(reason),
     };
     ErrorResponse {
@@ -31,9 +38,25 @@ pub(super) fn read(head: &ResponseHead, body: &[u8]) -> ErrorResponse {
         is_final: code.as_deref().is_some_and(|code| FINAL.contains(&code)),
         code,
         message,
-        after: retry_after(head.header("retry-after"), SystemTime::now()),
+        after: retry_after(head.header("retry-after"), now),
         ..ErrorResponse::default()
     }
+}
+
+/// Returns the difference between the clocks, if it can be the reason why the service refused a signature. The service
+/// names it only in a part of the answer that HEADs don't have.
+fn clock_advice(head: &ResponseHead, code: &str, now: SystemTime) -> Option<String> {
+    let date = date(head.header("date")).filter(|_| code == "AuthenticationFailed")?;
+    let (skew, side) = match now.duration_since(date) {
+        Ok(ahead) => (ahead, "ahead of"),
+        Err(behind) => (behind.duration(), "behind"),
+    };
+    (skew >= SKEW_MIN).then(|| {
+        format!(
+            "This machine's clock is {} minutes {side} the service's, which permits 15 minutes: set the clock.",
+            skew.as_secs() / 60
+        )
+    })
 }
 
 /// Returns the first line of a message. The service adds lines with the request's id and the time.
@@ -144,6 +167,26 @@ mod tests {
         let leased = failure(412, "LeaseIdMissing");
         assert_eq!(kind(&leased), ErrorKind::Permission);
         assert!(leased.message.contains("lease"), "{}", leased.message);
+    }
+
+    #[test]
+    fn a_refused_signature_names_a_clock_that_is_wrong() {
+        let said = |code: &'static str, minutes: i64| {
+            let now = SystemTime::now();
+            let by = Duration::from_secs(minutes.unsigned_abs() * 60);
+            let date = if minutes < 0 { now - by } else { now + by };
+            let mut headers = HeaderMap::new();
+            headers.insert("x-ms-error-code", HeaderValue::from_static(code));
+            headers.insert("date", httpdate::fmt_http_date(date).parse().expect("a header"));
+            read(&ResponseHead { status: StatusCode::FORBIDDEN, headers }, b"").message
+        };
+        let behind = said("AuthenticationFailed", 180);
+        assert!(behind.contains("minutes behind the service's"), "{behind}");
+        let ahead = said("AuthenticationFailed", -20);
+        assert!(ahead.contains("clock is 20 minutes ahead of"), "{ahead}");
+        for (code, minutes) in [("AuthenticationFailed", 5), ("AuthorizationFailure", 60)] {
+            assert_eq!(said(code, minutes), "Forbidden");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderName, HeaderValue, Method};
-use memchr::memmem::find;
+use memchr::memmem::{find, rfind};
 use percent_encoding::percent_decode_str;
 
 use super::Azure;
@@ -147,11 +147,12 @@ fn decoded(text: String, is_encoded: bool) -> Result<String, String> {
     }
 }
 
-/// Splits the user's metadata from an entry. The names of metadata may be the same as those of properties.
+/// Splits the user's metadata from an entry. The names of metadata may be the same as those of properties, and even
+/// `Metadata`. So the metadata ends at the last closing tag of this name.
 fn without_metadata(entry: &[u8]) -> (Vec<u8>, Option<&[u8]>) {
     const CLOSE: &[u8] = b"</Metadata>";
     let found = find(entry, b"<Metadata>").or_else(|| find(entry, b"<Metadata "));
-    let end = found.and_then(|start| Some(start + find(&entry[start..], CLOSE)? + CLOSE.len()));
+    let end = found.and_then(|start| Some(start + rfind(&entry[start..], CLOSE)? + CLOSE.len()));
     match (found, end) {
         (Some(start), Some(end)) => ([&entry[..start], &entry[end..]].concat(), Some(&entry[start..end])),
         _ => (entry.to_vec(), None),
@@ -372,6 +373,17 @@ mod tests {
         let metadata = object.metadata.as_ref().expect("metadata");
         assert_eq!((metadata["etag"].as_str(), metadata["mtime"].as_str()), ("mine", "17"));
         assert_eq!(page.next, None);
+    }
+
+    #[test]
+    fn metadata_may_have_the_names_of_the_listings_own_elements() {
+        let entry = "<Blob><Name>a</Name><Properties><Content-Length>1</Content-Length></Properties><Metadata>\
+            <Blob>1</Blob><Metadata>2</Metadata><Name>3</Name></Metadata><Tags><TagSet /></Tags><OrMetadata /></Blob>";
+        let list = List::new("abc", "");
+        let (objects, ..) = page(&list, &document(&[entry, &blob("b")].concat(), ""), false).expect("a page");
+        assert_eq!(keys(&objects), ["a", "b"]);
+        let metadata = objects[0].metadata.as_ref().expect("metadata");
+        assert_eq!((&*metadata["blob"], &*metadata["metadata"], &*metadata["name"]), ("1", "2", "3"));
     }
 
     #[test]

@@ -73,14 +73,32 @@ struct BlobTag {
 }
 
 /// Returns the state of the object after a change.
-fn changed_state(sent: &ExchangeResponse) -> Option<Version> {
-    sent.response.head.header("etag").map(|etag| Version::ETag(unquoted(etag)))
+/// Returns the new state of a blob whose properties or metadata were set.
+///
+/// # Errors
+/// Returns `Server` for a success without an ETag, which doesn't come from the service but from a proxy.
+fn changed_state(exchange: &Exchange<'_, Azure>, sent: &ExchangeResponse) -> Result<Version, Error> {
+    match sent.response.head.header("etag") {
+        Some(etag) => Ok(Version::ETag(unquoted(etag))),
+        None => Err(exchange.nonsense(sent, "the answer to the change has no ETag")),
+    }
 }
 
 /// Checks that Azure supports a change.
 ///
 /// # Errors
 /// Names a property that Azure lacks.
+/// Checks the answer to a change of tags or of the tier, which has no ETag.
+///
+/// # Errors
+/// Returns `Server` for a success with a body, which doesn't come from the service but from a proxy.
+fn check_empty(exchange: &Exchange<'_, Azure>, sent: &ExchangeResponse) -> Result<(), Error> {
+    match sent.response.body.is_empty() {
+        true => Ok(()),
+        false => Err(exchange.nonsense(sent, "the answer to the change has a body")),
+    }
+}
+
 fn check_change(change: &MetaChange) -> Result<(), String> {
     let lacks = |what: &str| Err(format!("Laneway doesn't support {what} on Azure"));
     match change {
@@ -113,13 +131,14 @@ impl Azure {
             let old = MetaChange::default().applied(&found);
             if !has_same_properties(&new, &old) {
                 let condition = still(state.as_ref());
-                state = self.set_properties(&exchange, id, &new, found.checksums.md5, &condition).await?;
+                let changed = self.set_properties(&exchange, id, &new, found.checksums.md5, &condition);
+                state = Some(changed.await?);
             }
             if new.metadata != old.metadata {
                 let outgoing = about(Method::PUT, id, "metadata").key_use(KeyUse::Object);
                 let outgoing = metadata(outgoing, &new.metadata).map_err(|e| exchange.unsendable(&e))?;
                 let outgoing = on_write(outgoing, &still(state.as_ref())).map_err(invalid)?;
-                exchange.send(&outgoing).await?;
+                changed_state(&exchange, &exchange.send(&outgoing).await?)?;
             }
         }
         if let Some(tags) = &change.tags {
@@ -127,7 +146,8 @@ impl Azure {
             let outgoing = about(Method::PUT, id, "tags")
                 .header("content-type", "application/xml")
                 .map_err(|e| exchange.unsendable(&e))?;
-            exchange.send(&Outgoing { body: Body::from(Bytes::from(document)), ..outgoing }).await?;
+            let outgoing = Outgoing { body: Body::from(Bytes::from(document)), ..outgoing };
+            check_empty(&exchange, &exchange.send(&outgoing).await?)?;
         }
         if let Some(tier) = change.storage_class.as_deref().filter(|tier| !tier.is_empty()) {
             self.set_tier(&exchange, id, tier, None).await?;
@@ -143,10 +163,10 @@ impl Azure {
         options: &PutOptions,
         md5: Option<[u8; 16]>,
         condition: &Condition,
-    ) -> Result<Option<Version>, Error> {
+    ) -> Result<Version, Error> {
         let outgoing = properties_request(id, options, md5, condition)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?;
-        Ok(changed_state(&exchange.send(&outgoing).await?))
+        changed_state(exchange, &exchange.send(&outgoing).await?)
     }
 
     async fn set_tier(
@@ -160,7 +180,7 @@ impl Azure {
             .header("x-ms-access-tier", tier)
             .and_then(|outgoing| outgoing.header_some("x-ms-rehydrate-priority", priority))
             .map_err(|e| exchange.unsendable(&e))?;
-        exchange.send(&outgoing).await.map(drop)
+        check_empty(exchange, &exchange.send(&outgoing).await?)
     }
 
     pub(super) async fn read_tags(&self, id: &ObjectId) -> Result<BTreeMap<String, String>, Error> {

@@ -13,10 +13,10 @@ pub(crate) enum Cutter {
 
 impl Cutter {
     /// Returns a cutter whose entries are XML elements, given their opening and closing tags, such as `<Contents>`.
-    /// Stores escape `<` in text, so a tag can't occur inside text.
+    /// Stores escape `<` in text, so a tag can't occur inside text. An entry may contain elements of the same name.
     pub(crate) fn xml(open: &'static str, close: &'static str) -> Self {
         let tags = (Finder::new(open), Finder::new(close));
-        Self::Xml(Box::new(XmlCutter { tags, ahead: Vec::new(), is_inside: false, rest: Vec::new() }))
+        Self::Xml(Box::new(XmlCutter { tags, ahead: Vec::new(), depth: 0, counted: 0, rest: Vec::new() }))
     }
 
     /// Returns a cutter whose entries are the objects in the array of this name, which is a field of a JSON object.
@@ -79,7 +79,11 @@ pub(crate) struct XmlCutter {
     tags: (Finder<'static>, Finder<'static>),
     /// Bytes that have been received but not assigned yet: an incomplete entry, or the beginning of a tag.
     ahead: Vec<u8>,
-    is_inside: bool,
+    /// The number of elements of the entry's name that are open. It is 0 between entries. Opening tags inside the entry
+    /// are counted only when a closing tag arrives.
+    depth: usize,
+    /// The position in `ahead` up to which the opening tags are counted.
+    counted: usize,
     rest: Vec<u8>,
 }
 
@@ -89,30 +93,37 @@ impl XmlCutter {
         let (open_bytes, close_bytes) = (open.needle().len(), close.needle().len());
         let mut entries = Vec::new();
         // A tag may begin in the bytes of an earlier call.
-        let mut search = self.ahead.len().saturating_sub(open_bytes.max(close_bytes));
+        let search = self.ahead.len().saturating_sub(open_bytes.max(close_bytes));
         self.ahead.extend_from_slice(bytes);
         let mut at = 0;
         loop {
-            let tag = if self.is_inside { close } else { open };
-            let from = search.max(at);
+            let is_inside = self.depth > 0;
+            let tag = if is_inside { close } else { open };
+            let from = search.max(at).max(self.counted);
             let Some(found) = tag.find(&self.ahead[from..]).map(|i| i + from) else { break };
-            if self.is_inside {
+            if is_inside {
                 let end = found + close_bytes;
-                entries.push(self.ahead[at..end].to_vec());
-                at = end;
+                self.depth += open.find_iter(&self.ahead[self.counted..found]).count();
+                self.depth -= 1;
+                self.counted = end;
+                if self.depth == 0 {
+                    entries.push(self.ahead[at..end].to_vec());
+                    at = end;
+                }
             } else {
                 self.rest.extend_from_slice(&self.ahead[at..found]);
                 at = found;
-                search = found + open_bytes;
+                self.depth = 1;
+                self.counted = found + open_bytes;
             }
-            self.is_inside = !self.is_inside;
         }
-        if !self.is_inside {
+        if self.depth == 0 {
             let sure = self.ahead.len().saturating_sub(open_bytes - 1).max(at);
             self.rest.extend_from_slice(&self.ahead[at..sure]);
             at = sure;
         }
         self.ahead.drain(..at);
+        self.counted = self.counted.saturating_sub(at);
         entries
     }
 }
@@ -228,6 +239,16 @@ mod tests {
             let (entries, rest) = cut(Cutter::xml("<E>", "</E>"), document, chunk_bytes);
             assert_eq!(entries, ["<E><K>a</K></E>", "<E><K>b&lt;E></K></E>"], "{chunk_bytes}");
             assert_eq!(rest, "<R><A>1</A><P/><Z/></R>", "{chunk_bytes}");
+        }
+    }
+
+    #[test]
+    fn an_entry_may_contain_elements_of_its_own_name() {
+        let document = "<R><E><K>a</K><E>1</E><E /><E><E>2</E></E></E><E>b</E><Z/></R>";
+        for chunk_bytes in 1..=document.len() {
+            let (entries, rest) = cut(Cutter::xml("<E>", "</E>"), document, chunk_bytes);
+            assert_eq!(entries, ["<E><K>a</K><E>1</E><E /><E><E>2</E></E></E>", "<E>b</E>"], "{chunk_bytes}");
+            assert_eq!(rest, "<R><Z/></R>", "{chunk_bytes}");
         }
     }
 

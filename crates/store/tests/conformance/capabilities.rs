@@ -81,7 +81,7 @@ const PLAIN: &[Capability] = &[
     ConditionalDelete,
 ];
 
-const SERVERS: [Server; 17] = [
+const SERVERS: [Server; 19] = [
     Server { name: "embedded", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "embedded", dialect: Provider::S3, lacks: &[] },
     Server { name: "embedded", dialect: Provider::Azure, lacks: &[] },
@@ -96,6 +96,9 @@ const SERVERS: [Server; 17] = [
     Server { name: "like minio", dialect: Provider::S3, lacks: &[ConditionalCopy, ConditionalDelete] },
     Server { name: "like gcs-interop", dialect: Provider::S3, lacks: PLAIN },
     Server { name: "like gcs", dialect: Provider::S3, lacks: PLAIN },
+    Server { name: "like azurite", dialect: Provider::Azure, lacks: &[] },
+    // It has no CRC64s, so nothing proves the bytes of a multipart upload.
+    Server { name: "like azurite-3.35", dialect: Provider::Azure, lacks: &[Checksums] },
     Server { name: "google", dialect: Provider::Gcs, lacks: &[] },
     Server { name: "aws", dialect: Provider::S3, lacks: &[] },
     Server {

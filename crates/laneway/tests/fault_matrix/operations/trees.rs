@@ -12,7 +12,7 @@ pub(crate) enum Tree {
     Remove,
     /// Compares two prefixes that differ.
     Verify,
-    /// Synchronises a prefix with one in the other dialect, and removes objects there.
+    /// Synchronises a prefix with one in another dialect, and removes objects there.
     SyncAcross,
 }
 

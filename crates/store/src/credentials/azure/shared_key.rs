@@ -1,6 +1,7 @@
 //! Signatures with an account's key
 //! (<https://learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key>).
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -69,12 +70,28 @@ fn string_to_sign(account: &str, request: &RequestToSign<'_>) -> String {
         .filter(|name| name.as_str().starts_with("x-ms-"))
         .map(|name| (name.as_str(), header(name.as_str())))
         .collect();
-    own.sort_unstable();
+    own.sort_unstable_by(|(a, _), (b, _)| compare_names(a, b));
     for (name, value) in own {
         let _ = writeln!(text, "{name}:{value}");
     }
     text.push_str(&resource(account, request.target));
     text
+}
+
+/// The characters of names of headers in the order of the service. `-` and `'` aren't among them.
+const ORDER: &[u8] = b"!#$%&*.^_`|~+0123456789abcdefghijklmnopqrstuvwxyz";
+
+/// Compares two names of headers as the service sorts them. Its documentation says "lexicographically", but the service
+/// follows the rules of .NET for English: an underscore comes before digits, and hyphens count only between names that are
+/// equal without them. Microsoft's SDKs do the same since 2024
+/// (<https://github.com/Azure/azure-sdk-for-net/issues/41328>, <https://github.com/Azure/azure-sdk-for-python/pull/35359>,
+/// <https://github.com/Azure/azure-sdk-for-go/pull/23359>).
+fn compare_names(a: &str, b: &str) -> Ordering {
+    let weights = |name: &str| -> Vec<usize> {
+        name.bytes().filter_map(|byte| ORDER.iter().position(|known| *known == byte)).collect()
+    };
+    let hyphens = |name: &str| -> Vec<bool> { name.bytes().map(|byte| byte == b'-').collect() };
+    weights(a).cmp(&weights(b)).then_with(|| hyphens(a).cmp(&hyphens(b)))
 }
 
 /// Returns the account, the path and the parameters of the query by name, each on a line.
@@ -126,6 +143,35 @@ mod tests {
             [("if-none-match", "*"), ("content-md5", "m"), ("range", "bytes=0-1"), ("content-type", "t")];
         let signed = text(Method::PUT, "/acc/c/k%25", &headers, 5);
         assert_eq!(signed, "PUT\n\n\n5\nm\nt\n\n\n\n*\n\nbytes=0-1\n/acc/acc/c/k%25");
+    }
+
+    /// The order that the service's own error showed (<https://github.com/Azure/azure-sdk-for-python/pull/33951>).
+    #[test]
+    fn headers_are_sorted_in_the_order_of_the_service() {
+        let ordered = [
+            "x-ms-blob-type",
+            "x-ms-date",
+            "x-ms-meta-test",
+            "x-ms-meta-test-",
+            "x-ms-meta-test--",
+            "x-ms-meta-test_-",
+            "x-ms-meta-test-_",
+            "x-ms-meta-test__",
+            "x-ms-meta-test_a",
+            "x-ms-meta-test_a-",
+            "x-ms-meta-test-_a",
+            "x-ms-meta-test_a_",
+            "x-ms-meta-test_a-_",
+            "x-ms-meta-test_z",
+            "x-ms-meta-test-a",
+            "x-ms-version",
+        ];
+        let reversed: Vec<_> = ordered.iter().rev().map(|name| (*name, "v")).collect();
+        let signed = text(Method::PUT, "/c/k", &reversed, 0);
+        let names: Vec<_> = signed.lines().filter_map(|line| line.strip_suffix(":v")).collect();
+        assert_eq!(names, ordered);
+        let signed = text(Method::PUT, "/c/k", &[("x-ms-meta-i0", "a"), ("x-ms-meta-i_", "a")], 0);
+        assert!(signed.contains("x-ms-meta-i_:a\nx-ms-meta-i0:a\n"), "{signed}");
     }
 
     #[test]

@@ -72,7 +72,6 @@ struct BlobTag {
     value: String,
 }
 
-/// Returns the state of the object after a change.
 /// Returns the new state of a blob whose properties or metadata were set.
 ///
 /// # Errors
@@ -84,10 +83,6 @@ fn changed_state(exchange: &Exchange<'_, Azure>, sent: &ExchangeResponse) -> Res
     }
 }
 
-/// Checks that Azure supports a change.
-///
-/// # Errors
-/// Names a property that Azure lacks.
 /// Checks the answer to a change of tags or of the tier, which has no ETag.
 ///
 /// # Errors
@@ -99,6 +94,10 @@ fn check_empty(exchange: &Exchange<'_, Azure>, sent: &ExchangeResponse) -> Resul
     }
 }
 
+/// Checks that Azure supports a change.
+///
+/// # Errors
+/// Names a property that Azure lacks.
 fn check_change(change: &MetaChange) -> Result<(), String> {
     let lacks = |what: &str| Err(format!("Laneway doesn't support {what} on Azure"));
     match change {

@@ -22,10 +22,25 @@ const CLI: &str = "use_azure_cli";
 /// The variable that chooses one of azure-identity's sources, and its value for the Azure CLI.
 const CHOICE: (&str, &str) = ("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential");
 
+/// The part that uses the identity of the machine, which is the library's choice without other credentials. Its value is
+/// `true`.
+const MACHINE: &str = "use_managed_identity";
+const APP_SERVICE: &str = "IDENTITY_ENDPOINT";
+/// The variable that names one of several identities of a machine, or a service principal.
+const CLIENT: &str = "AZURE_CLIENT_ID";
+
 /// The parts that are credentials by themselves. The other parts only describe an identity, so they keep the
 /// environment's credentials.
-const IDENTITIES: [&str; 7] =
-    ["account_key", "client_secret", "connection_string", "federated_token_file", "sas_token", "token", CLI];
+const IDENTITIES: [&str; 8] = [
+    "account_key",
+    "client_secret",
+    "connection_string",
+    "federated_token_file",
+    "sas_token",
+    "token",
+    CLI,
+    MACHINE,
+];
 
 /// The variables with credentials, which credentials of the program replace.
 const REPLACED: [&str; 12] = [
@@ -40,7 +55,7 @@ const REPLACED: [&str; 12] = [
     "AZURE_STORAGE_SAS_TOKEN",
     "AZURE_STORAGE_TOKEN",
     "AZURE_TOKEN_CREDENTIALS",
-    "IDENTITY_ENDPOINT",
+    APP_SERVICE,
 ];
 
 /// The variables with the account's name. A key and a SAS token belong to the account that these name.
@@ -60,8 +75,10 @@ pub(crate) fn replace_credentials(
         let why = format!("{one} and {other} are both credentials; pass only one of them");
         return Err(InvalidValue::Value(why));
     }
+    let is_machine = identities == [MACHINE];
     if !identities.is_empty() {
-        for name in REPLACED {
+        // App Service tells its machines' identity by a variable.
+        for name in REPLACED.into_iter().filter(|name| !(is_machine && *name == APP_SERVICE)) {
             variables.remove(name);
         }
         if let Some(account) = account {
@@ -71,7 +88,10 @@ pub(crate) fn replace_credentials(
             variables.insert(ACCOUNTS[0].to_owned(), account.to_owned());
         }
     }
-    for (name, value) in parts {
+    if is_machine {
+        variables.remove(CLIENT);
+    }
+    for (name, value) in parts.iter().filter(|(name, _)| *name != MACHINE) {
         if value.is_empty() {
             return Err(InvalidValue::Value(format!("{name} is empty")));
         }
@@ -130,6 +150,16 @@ mod tests {
     fn the_login_of_the_azure_cli_goes_before_other_sources() {
         let made = replaced(&[("IDENTITY_ENDPOINT", "http://h")], &[(CLI, "true")], None);
         assert_eq!(made, Ok(vec!["AZURE_TOKEN_CREDENTIALS=AzureCliCredential".to_owned()]));
+    }
+
+    #[test]
+    fn the_identity_of_the_machine_leaves_no_other_credentials() {
+        let environment = [("AZURE_CLIENT_SECRET", "s"), ("AZURE_CLIENT_ID", "theirs")];
+        assert_eq!(replaced(&environment, &[(MACHINE, "true")], None), Ok(Vec::new()));
+        let chosen = replaced(&environment, &[(MACHINE, "true"), ("client_id", "mine")], None);
+        assert_eq!(chosen, Ok(vec!["AZURE_CLIENT_ID=mine".to_owned()]));
+        let service = replaced(&[(APP_SERVICE, "http://h")], &[(MACHINE, "true")], None);
+        assert_eq!(service, Ok(vec!["IDENTITY_ENDPOINT=http://h".to_owned()]));
     }
 
     #[test]

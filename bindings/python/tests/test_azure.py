@@ -103,6 +103,7 @@ def test_keys_by_all_their_names():
         ({"msi_endpoint": "http://h"}, "IDENTITY_ENDPOINT"),
         ({"acount_name": "a"}, "AzureStore has no key 'acount_name'; similar keys are account_name"),
         ({"credentials": {}}, "pass account_key, sas_token or connection_string"),
+        ({"bucket": "lake"}, "AzureStore has no key 'bucket'"),
         ({"container_name": ""}, "needs the name of a container"),
         ({"container_name": "az://lake"}, "not the name of a container: use laneway.from_url"),
     ],

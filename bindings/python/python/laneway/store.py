@@ -47,6 +47,19 @@ class _Store(_BaseStore):
         credential_provider: Callable[[], dict[str, Any]] | None = None,
         **kwargs: Any,
     ) -> Self:
+        return cls._create(bucket, prefix, config, client_options, retry_config, credential_provider, kwargs)
+
+    @classmethod
+    def _create(
+        cls,
+        bucket: str | None,
+        prefix: str | None,
+        config: Config | None,
+        client_options: Config | None,
+        retry_config: Config | None,
+        credential_provider: Callable[[], dict[str, Any]] | None,
+        kwargs: dict[str, Any],
+    ) -> Self:
         arguments = {
             "prefix": prefix,
             "config": config,
@@ -197,16 +210,7 @@ class AzureStore(_Store):
         credential_provider: Callable[[], dict[str, Any]] | None = None,
         **kwargs: Any,
     ) -> Self:
-        return super().__new__(
-            cls,
-            container_name,
-            prefix=prefix,
-            config=config,
-            client_options=client_options,
-            retry_config=retry_config,
-            credential_provider=credential_provider,
-            **kwargs,
-        )
+        return cls._create(container_name, prefix, config, client_options, retry_config, credential_provider, kwargs)
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:

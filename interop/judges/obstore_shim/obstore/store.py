@@ -1,4 +1,4 @@
-from laneway.store import GCSStore, LocalStore, MemoryStore, S3Store, from_url  # noqa: F401
+from laneway.store import AzureStore, GCSStore, LocalStore, MemoryStore, S3Store, from_url  # noqa: F401
 
 
 class AbsentStore:
@@ -8,10 +8,6 @@ class AbsentStore:
     @classmethod
     def from_url(cls, *_args, **_options):
         raise NotImplementedError(f"Laneway has no {cls.__name__}")
-
-
-class AzureStore(AbsentStore):
-    pass
 
 
 class HTTPStore(AbsentStore):

@@ -140,9 +140,9 @@ public final class Laneway implements AutoCloseable {
 
     /**
      * Uses these credentials for Azure, and none of the variables. The names are {@code account_key}, {@code sas_token},
-     * {@code connection_string}, {@code token}, {@code client_secret}, {@code federated_token_file} and {@code
-     * use_azure_cli}, of which one is enough. {@code client_id}, {@code tenant_id} and {@code authority_host} describe the
-     * identity of a secret or a token file.
+     * {@code connection_string}, {@code token}, {@code client_secret}, {@code federated_token_file}, {@code
+     * use_azure_cli} and {@code use_managed_identity}, of which one is enough. {@code client_id}, {@code tenant_id} and
+     * {@code authority_host} describe the identity of a secret, a token file or a machine.
      */
     public Builder azureCredentials(Map<String, String> credentials) {
       credentials.forEach((name, value) -> with("azure_credentials:" + name, value));

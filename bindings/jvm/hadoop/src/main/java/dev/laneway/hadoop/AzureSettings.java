@@ -3,7 +3,6 @@ package dev.laneway.hadoop;
 import dev.laneway.AzureContainer;
 import java.io.IOException;
 import java.net.URI;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -34,12 +33,6 @@ final class AzureSettings {
 
   /** The URL of a tenant's tokens: server, tenant, and the version of the protocol. */
   private static final Pattern TOKEN_URL = Pattern.compile("(https://[^/]+)/([^/]+)/oauth2(?:/v2\\.0)?/token/?");
-
-  /** The variables that are credentials. A machine's identity is used only if they are unset. */
-  private static final List<String> CREDENTIALS = List.of(
-      "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_STORAGE_ACCESS_KEY",
-      "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_KEY",
-      "AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_TOKEN", "AZURE_TOKEN_CREDENTIALS");
 
   private AzureSettings() {}
 
@@ -161,11 +154,9 @@ final class AzureSettings {
           throw new IOException("fs.azure.account.oauth2.msi.endpoint: Laneway uses only " + METADATA
               + ", or the variables IDENTITY_ENDPOINT and IDENTITY_HEADER");
         }
-        Map<String, String> variables = new HashMap<>();
-        CREDENTIALS.forEach(name -> variables.put(name, ""));
-        variables.put("AZURE_CLIENT_ID", "");
-        values.text("account.oauth2.client.id").ifPresent(id -> variables.put("AZURE_CLIENT_ID", id));
-        return new Login.Found(variables);
+        parts.put("use_managed_identity", "true");
+        values.text("account.oauth2.client.id").ifPresent(id -> parts.put("client_id", id));
+        return new Login.Azure(parts);
       }
       default -> throw new IOException("fs.azure.account.oauth.provider.type: Laneway doesn't support the provider "
           + (provider.isEmpty() ? "(none is set)" : provider)

@@ -444,12 +444,12 @@ class SettingsTest {
             "fs.azure.account.oauth.provider.type", OAUTH + "WorkloadIdentityTokenProvider",
             "fs.azure.account.oauth2.msi.tenant", "t",
             "fs.azure.account.oauth2.client.id", "c")).login());
-    Login.Found machine = assertInstanceOf(Login.Found.class, of(AZURE, Map.of(
-        "fs.azure.account.auth.type", "OAuth",
-        "fs.azure.account.oauth.provider.type", OAUTH + "MsiTokenProvider",
-        "fs.azure.account.oauth2.client.id", "c")).login());
-    assertEquals("c", machine.variables().get("AZURE_CLIENT_ID"));
-    assertEquals("", machine.variables().get("AZURE_STORAGE_KEY"));
+    assertEquals(
+        new Login.Azure(Map.of("use_managed_identity", "true", "client_id", "c")),
+        of(AZURE, Map.of(
+            "fs.azure.account.auth.type", "OAuth",
+            "fs.azure.account.oauth.provider.type", OAUTH + "MsiTokenProvider",
+            "fs.azure.account.oauth2.client.id", "c")).login());
   }
 
   @ParameterizedTest

@@ -25,6 +25,7 @@ const CHOICE: (&str, &str) = ("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential");
 /// The part that uses the identity of the machine, which is the library's choice without other credentials. Its value is
 /// `true`.
 const MACHINE: &str = "use_managed_identity";
+/// The variable by which App Service tells the URL of its machines' identity.
 const APP_SERVICE: &str = "IDENTITY_ENDPOINT";
 /// The variable that names one of several identities of a machine, or a service principal.
 const CLIENT: &str = "AZURE_CLIENT_ID";
@@ -77,7 +78,7 @@ pub(crate) fn replace_credentials(
     }
     let is_machine = identities == [MACHINE];
     if !identities.is_empty() {
-        // App Service tells its machines' identity by a variable.
+        // The identity of App Service is that of the machine.
         for name in REPLACED.into_iter().filter(|name| !(is_machine && *name == APP_SERVICE)) {
             variables.remove(name);
         }

@@ -263,18 +263,19 @@ final class StoreProperties {
     Optional<String> connection = connection().filter(StoreProperties::isConnectionString);
     Optional<String> sas = forAccount("adls.sas-token.");
     String token = said.get("adls.token");
+    // The order is that of ADLSFileIO.
     if (connection.isPresent()) {
       credentials.put("connection_string", connection.get());
     } else if (sas.isPresent()) {
       credentials.put("sas_token", sas.get());
-    } else if (token != null) {
-      credentials.put("token", token);
     } else if (key != null) {
       if (!keyAccount.equals(account.get())) {
         throw new ValidationException(
             "%s names the account %s, but the location is in the account %s", KEY_ACCOUNT, keyAccount, account.get());
       }
       credentials.put("account_key", key);
+    } else if (token != null) {
+      credentials.put("token", token);
     }
     if (!credentials.isEmpty()) {
       builder.azureCredentials(credentials);

@@ -120,6 +120,18 @@ class StorePropertiesTest {
   }
 
   @Test
+  void theKeyOfAzuresAccountGoesBeforeAToken() throws IOException {
+    String location = Catalogs.root("abfss", "lake") + "key-" + System.nanoTime();
+    Map<String, String> properties = new HashMap<>(Catalogs.properties(EmbeddedStore.with("lake")));
+    properties.put("adls.token", "any");
+    io(properties).newOutputFile(location).create().close();
+    // The store accepts any token, but only the account's own key.
+    properties.put("adls.auth.shared-key.account.key", "d3Jvbmc=");
+    LanewayFileIO wrong = io(properties);
+    assertThrows(RuntimeException.class, () -> wrong.newInputFile(location).exists());
+  }
+
+  @Test
   void eachAccountOfAzureHasItsOwnCredentials() throws IOException {
     EmbeddedStore store = EmbeddedStore.with("lake");
     String account = EmbeddedStore.ACCOUNT;

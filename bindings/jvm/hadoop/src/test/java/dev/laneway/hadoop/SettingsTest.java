@@ -478,6 +478,25 @@ class SettingsTest {
 
   @ParameterizedTest
   @CsvSource({
+    "fs.azure.account.oauth2.client.id",
+    "fs.azure.account.oauth2.client.secret.mine.dfs.core.windows.net",
+    "fs.azure.account.oauth.provider.type"
+  })
+  void anIdentityOfEntraNeedsTheTypeOAuth(String key) throws IOException {
+    IOException refused = assertThrows(IOException.class, () -> of(AZURE, Map.of(key, "pa55word")));
+    assertTrue(refused.getMessage().startsWith(key + " is set, but fs.azure.account.auth.type isn't"), refused::toString);
+    assertFalse(refused.getMessage().contains("pa55word"));
+    // The identity may be that of other accounts.
+    assertEquals(
+        new Login.Azure(Map.of("account_key", "k")), of(AZURE, Map.of(key, "pa55word", "fs.azure.account.key", "k")).login());
+    for (String other : new String[] {"theirs", "sea.mine"}) {
+      String ofOther = "fs.azure.account.oauth2.client.id." + other + ".dfs.core.windows.net";
+      assertEquals(Login.Found.ANYWHERE, of(AZURE, Map.of(ofOther, "c")).login());
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({
     "fs.azure.account.auth.type, Custom, SharedKey",
     "fs.azure.account.auth.type, SharedKey, fs.azure.account.key has no key",
     "fs.azure.account.auth.type, SAS, fs.azure.sas.fixed.token has no token",

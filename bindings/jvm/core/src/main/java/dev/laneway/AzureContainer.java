@@ -3,6 +3,8 @@ package dev.laneway;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
@@ -13,6 +15,9 @@ import java.util.stream.Stream;
  *     account has the same objects as its Blob service, and Laneway uses only the latter.
  */
 public record AzureContainer(String name, Optional<String> host) {
+  /** A host, or the beginning of a URL up to its host and port. */
+  private static final Pattern HOST = Pattern.compile("^([A-Za-z]+://)?[^/?]*");
+
   /** Returns the container of a URL's authority, which is the part between the scheme and the path. */
   public static AzureContainer of(String authority) {
     int at = authority.indexOf('@');
@@ -22,9 +27,13 @@ public record AzureContainer(String name, Optional<String> host) {
     return new AzureContainer(authority.substring(0, at), Optional.of(inBlobService(authority.substring(at + 1))));
   }
 
-  /** Returns a URL or a host with the DFS service replaced by the Blob service of the same account. */
-  public static String inBlobService(String host) {
-    return host.toLowerCase(Locale.ROOT).replaceFirst("\\.dfs\\.", ".blob.");
+  /**
+   * Returns a URL or a host with the DFS service replaced by the Blob service of the same account. The host becomes
+   * lower-case. The URL's path and query don't change.
+   */
+  public static String inBlobService(String urlOrHost) {
+    return HOST.matcher(urlOrHost)
+        .replaceFirst(host -> Matcher.quoteReplacement(host.group().toLowerCase(Locale.ROOT).replaceFirst("\\.dfs\\.", ".blob.")));
   }
 
   /** Returns the account's name. */

@@ -79,7 +79,7 @@ final class AzureSettings {
     return url;
   }
 
-  /** Returns the credentials. Without a type, a key or a fixed token is enough, and else the library searches for some. */
+  /** Returns the credentials. Without a type, a key or a fixed token is enough. Without both, the library searches. */
   static Login login(Values values) throws IOException {
     Optional<String> type = values.text("account.auth.type");
     switch (type.orElse("").toLowerCase(Locale.ROOT)) {
@@ -96,11 +96,29 @@ final class AzureSettings {
       }
       case "" -> {
         Optional<Login> key = key(values);
-        return key.isPresent() ? key.get() : sas(values).orElse(Login.Found.ANYWHERE);
+        Optional<Login> set = key.isPresent() ? key : sas(values);
+        return set.isPresent() ? set.get() : found(values);
       }
       default -> throw new IOException(
           "fs.azure.account.auth.type: Laneway doesn't support the type " + type.get() + "; use SharedKey, SAS or OAuth");
     }
+  }
+
+  /**
+   * Leaves the search for credentials to the library.
+   *
+   * @throws IOException if the keys describe an identity of Entra ID, which hadoop-azure uses only with the type OAuth
+   */
+  private static Login found(Values values) throws IOException {
+    for (Map.Entry<String, Values.Value> one : values.all().entrySet()) {
+      // Other keys with this beginning are those of other containers.
+      boolean isOurs = KeyRules.of(Settings.Store.AZURE, one.getKey(), one.getValue().text()) == KeyRules.Rule.SUPPORTED;
+      if (isOurs && one.getKey().startsWith("account.oauth")) {
+        throw new IOException(one.getValue().name() + " is set, but fs.azure.account.auth.type isn't set for this account;"
+            + " set it to OAuth, or remove the keys that begin with fs.azure.account.oauth");
+      }
+    }
+    return Login.Found.ANYWHERE;
   }
 
   private static Optional<Login> key(Values values) throws IOException {

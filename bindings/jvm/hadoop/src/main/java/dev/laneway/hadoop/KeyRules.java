@@ -33,7 +33,7 @@ final class KeyRules {
     SUPPORTED,
     HARMLESS,
     REFUSED,
-    /** Refused, unless the key may belong to another bucket. */
+    /** Refused, unless the key may belong to another bucket or container. */
     UNKNOWN
   }
 
@@ -187,7 +187,8 @@ final class KeyRules {
     for (Map.Entry<String, Values.Value> one : values.all().entrySet()) {
       String name = one.getValue().name();
       Rule rule = of(store, one.getKey(), one.getValue().text());
-      boolean isRefused = rule == Rule.REFUSED || (rule == Rule.UNKNOWN && !isOfLongerBucket(store, name, one.getKey()));
+      boolean isOfOther = isOfLongerBucket(store, name, one.getKey()) || isOfOtherContainer(store, values, name, one.getKey());
+      boolean isRefused = rule == Rule.REFUSED || (rule == Rule.UNKNOWN && !isOfOther);
       if (isRefused && !ignored.contains(name)) {
         throw new IOException(name + " isn't supported, and may change the identity or the destination of requests."
             + (rule == Rule.UNKNOWN ? spelling(store, name, one.getKey()) : "")
@@ -216,6 +217,16 @@ final class KeyRules {
       }
     }
     return false;
+  }
+
+  /**
+   * Returns whether a key may belong to another container of the account. For example, {@code
+   * fs.azure.sas.sea.mine.blob.core.windows.net} is the token of the container {@code sea}, so it doesn't apply to {@code
+   * lake}.
+   */
+  private static boolean isOfOtherContainer(Settings.Store store, Values values, String name, String key) {
+    int dot = key.lastIndexOf('.');
+    return dot > 0 && values.namesOnlyAccount(name) && of(store, key.substring(0, dot), "") != Rule.UNKNOWN;
   }
 
   /** Names of keys, and beginnings of names. */

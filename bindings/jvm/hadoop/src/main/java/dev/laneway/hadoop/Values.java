@@ -211,6 +211,12 @@ final class Values {
     return own(key).stream().filter(own -> conf.get(own) != null).findFirst().orElse(all + key);
   }
 
+  /** Returns whether the full name of a key ends in the account's host, without this container in front of it. */
+  boolean namesOnlyAccount(String name) {
+    // A key of this container has both endings: that of the container and that of the account.
+    return endings.stream().filter(name::endsWith).count() == 1;
+  }
+
   /** Returns a key of Azure without the ending for this account; empty if it is a key of another account. */
   private Optional<String> ofAccount(String key) {
     Optional<String> own = endings.stream().filter(key::endsWith).findFirst();

@@ -409,6 +409,30 @@ class SettingsTest {
   }
 
   @Test
+  void eachContainerOfAnAccountHasItsOwnKeys() throws IOException {
+    Map<String, String> values = Map.of(
+        "fs.azure.sas.lake.mine.blob.core.windows.net", "sig=lake",
+        "fs.azure.sas.sea.mine.blob.core.windows.net", "sig=sea",
+        "fs.azure.sas.fixed.token.pond.mine.dfs.core.windows.net", "sig=pond",
+        "fs.azure.encryption.context.provider.type.pond.mine.dfs.core.windows.net", "com.example.Provider");
+    assertEquals(new Login.Azure(Map.of("sas_token", "sig=lake")), of("wasbs://lake@mine.blob.core.windows.net/", values).login());
+    assertEquals(new Login.Azure(Map.of("sas_token", "sig=sea")), of("abfss://sea@mine.dfs.core.windows.net/", values).login());
+    IOException refused = assertThrows(IOException.class, () -> of("abfss://pond@mine.dfs.core.windows.net/", values));
+    assertTrue(refused.getMessage().contains("fs.azure.encryption.context.provider.type.pond"), refused::toString);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "fs.azure.sas.sea",
+    "fs.azure.sas.sea.lake.mine.dfs.core.windows.net",
+    "fs.azure.heard.of.by.nobody.mine.dfs.core.windows.net"
+  })
+  void anUnknownKeyOfAzureIsNotTakenForOneOfAnotherContainer(String key) {
+    IOException refused = assertThrows(IOException.class, () -> of(AZURE, Map.of(key, "1")));
+    assertTrue(refused.getMessage().startsWith(key + " isn't supported"), refused::toString);
+  }
+
+  @Test
   void anEndpointOfAzureByAddressHasTheAccountInItsPath() throws IOException {
     Map<String, String> values = Map.of("fs.azure.abfs.endpoint", "127.0.0.1:10000", "fs.azure.always.use.https", "false");
     Settings settings = of(AZURE, values);
@@ -450,6 +474,25 @@ class SettingsTest {
             "fs.azure.account.auth.type", "OAuth",
             "fs.azure.account.oauth.provider.type", OAUTH + "MsiTokenProvider",
             "fs.azure.account.oauth2.client.id", "c")).login());
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "fs.azure.account.oauth2.client.id",
+    "fs.azure.account.oauth2.client.secret.mine.dfs.core.windows.net",
+    "fs.azure.account.oauth.provider.type"
+  })
+  void anIdentityOfEntraNeedsTheTypeOAuth(String key) throws IOException {
+    IOException refused = assertThrows(IOException.class, () -> of(AZURE, Map.of(key, "pa55word")));
+    assertTrue(refused.getMessage().startsWith(key + " is set, but fs.azure.account.auth.type isn't"), refused::toString);
+    assertFalse(refused.getMessage().contains("pa55word"));
+    // The identity may be that of other accounts.
+    assertEquals(
+        new Login.Azure(Map.of("account_key", "k")), of(AZURE, Map.of(key, "pa55word", "fs.azure.account.key", "k")).login());
+    for (String other : new String[] {"theirs", "sea.mine"}) {
+      String ofOther = "fs.azure.account.oauth2.client.id." + other + ".dfs.core.windows.net";
+      assertEquals(Login.Found.ANYWHERE, of(AZURE, Map.of(ofOther, "c")).login());
+    }
   }
 
   @ParameterizedTest

@@ -12,6 +12,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.apache.iceberg.exceptions.ValidationException;
 
@@ -56,6 +57,12 @@ final class StoreProperties {
   /** The properties with the key of Azure's account. */
   private static final String KEY_ACCOUNT = "adls.auth.shared-key.account.name";
   private static final String KEY = "adls.auth.shared-key.account.key";
+
+  /** The prefix of the properties with a connection string, or the URL of a server. */
+  private static final String CONNECTION = "adls.connection-string.";
+
+  /** The signature in a SAS token. */
+  private static final Pattern SIGNATURE = Pattern.compile("(^|&)sig=");
 
   private final Location.Store store;
 
@@ -261,20 +268,21 @@ final class StoreProperties {
     account.ifPresent(builder::azureAccount);
     endpoint().ifPresent(builder::azureEndpoint);
     Optional<String> connection = connection().filter(StoreProperties::isConnectionString);
-    Optional<String> sas = forAccount("adls.sas-token.");
+    Optional<String> sas = sasOfEndpoint().or(() -> forAccount("adls.sas-token."));
     String token = said.get("adls.token");
+    // The order is that of ADLSFileIO.
     if (connection.isPresent()) {
       credentials.put("connection_string", connection.get());
     } else if (sas.isPresent()) {
       credentials.put("sas_token", sas.get());
-    } else if (token != null) {
-      credentials.put("token", token);
     } else if (key != null) {
       if (!keyAccount.equals(account.get())) {
         throw new ValidationException(
             "%s names the account %s, but the location is in the account %s", KEY_ACCOUNT, keyAccount, account.get());
       }
       credentials.put("account_key", key);
+    } else if (token != null) {
+      credentials.put("token", token);
     }
     if (!credentials.isEmpty()) {
       builder.azureCredentials(credentials);
@@ -283,11 +291,22 @@ final class StoreProperties {
 
   /** Returns the URL of another server than Azure's, which ADLSFileIO also calls a connection string. */
   private Optional<String> endpoint() {
-    return connection().filter(text -> !isConnectionString(text)).map(AzureContainer::inBlobService);
+    return connection().filter(text -> !isConnectionString(text)).map(url -> AzureContainer.inBlobService(url.split("\\?", 2)[0]));
+  }
+
+  /** Returns the SAS token that is the query of the server's URL. */
+  private Optional<String> sasOfEndpoint() {
+    Optional<String> query = connection()
+        .filter(text -> !isConnectionString(text) && text.contains("?")).map(url -> url.split("\\?", 2)[1]);
+    if (query.isPresent() && !SIGNATURE.matcher(query.get()).find()) {
+      throw new ValidationException(
+          "%s%s: the URL's query must be a SAS token, and has no signature (sig)", CONNECTION, container.account().get());
+    }
+    return query;
   }
 
   private Optional<String> connection() {
-    return forAccount("adls.connection-string.");
+    return forAccount(CONNECTION);
   }
 
   private static boolean isConnectionString(String text) {

@@ -2,15 +2,23 @@ package dev.laneway.iceberg;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.laneway.AzureContainer;
 import dev.laneway.hadoop.EmbeddedStore;
 import java.io.IOException;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 import org.apache.iceberg.exceptions.ValidationException;
 import org.apache.iceberg.io.PositionOutputStream;
 import org.apache.iceberg.io.SeekableInputStream;
@@ -117,6 +125,51 @@ class StorePropertiesTest {
         io.newOutputFile("gs://lake/x"))) {
       assertFalse(shown.toString().contains(SECRET), shown.toString());
     }
+  }
+
+  @Test
+  void theKeyOfAzuresAccountGoesBeforeAToken() throws IOException {
+    String location = Catalogs.root("abfss", "lake") + "key-" + System.nanoTime();
+    Map<String, String> properties = new HashMap<>(Catalogs.properties(EmbeddedStore.with("lake")));
+    properties.put("adls.token", "any");
+    io(properties).newOutputFile(location).create().close();
+    // The store accepts any token, but only the account's own key.
+    properties.put("adls.auth.shared-key.account.key", "d3Jvbmc=");
+    LanewayFileIO wrong = io(properties);
+    assertThrows(RuntimeException.class, () -> wrong.newInputFile(location).exists());
+  }
+
+  /** Returns a SAS token of the embedded store's account for all containers and blobs. */
+  private static String sas() throws GeneralSecurityException {
+    Mac mac = Mac.getInstance("HmacSHA256");
+    mac.init(new SecretKeySpec(Base64.getDecoder().decode(EmbeddedStore.ACCOUNT_KEY), "HmacSHA256"));
+    String signed = EmbeddedStore.ACCOUNT + "\nrwdl\nb\nsco\n\n2100-01-01T00:00:00Z\n\n\n2020-04-08\n";
+    String signature = Base64.getEncoder().encodeToString(mac.doFinal(signed.getBytes(StandardCharsets.UTF_8)));
+    return "sv=2020-04-08&ss=b&srt=sco&sp=rwdl&se=2100-01-01T00%3A00%3A00Z&sig="
+        + URLEncoder.encode(signature, StandardCharsets.UTF_8);
+  }
+
+  @Test
+  void theUrlOfAzuresServerMayHaveASasToken() throws Exception {
+    String location = Catalogs.root("abfss", "lake") + "sas-" + System.nanoTime();
+    String account = EmbeddedStore.ACCOUNT + ".dfs.core.windows.net";
+    String url = EmbeddedStore.with("lake").url() + "/" + EmbeddedStore.ACCOUNT;
+    LanewayFileIO io = io(Map.of(
+        "adls.connection-string." + account, url + "?" + sas(),
+        "adls.sas-token." + account, "sv=2021&sig=" + SECRET));
+    io.newOutputFile(location).create().close();
+    assertTrue(io.newInputFile(location).exists());
+    LanewayFileIO other = io(Map.of("adls.connection-string." + account, url + "?code=" + SECRET));
+    ValidationException refused = assertThrows(ValidationException.class, () -> other.newInputFile(location));
+    assertTrue(refused.getMessage().contains("adls.connection-string." + EmbeddedStore.ACCOUNT), refused.getMessage());
+    assertFalse(refused.toString().contains(SECRET), refused.toString());
+  }
+
+  @Test
+  void onlyTheHostOfAUrlBecomesLowerCase() {
+    assertEquals("https://mine.blob.core.windows.net/Lake.DFS./?sig=AbC",
+        AzureContainer.inBlobService("https://Mine.DFS.core.windows.net/Lake.DFS./?sig=AbC"));
+    assertEquals("mine.blob.core.windows.net", AzureContainer.inBlobService("Mine.dfs.core.windows.net"));
   }
 
   @Test

@@ -129,17 +129,32 @@ impl<'a> Delivery<'a> {
         if self.state.hedged.load(Ordering::Acquire) {
             // There were two answers, and `state` describes the one that began last. So read this answer's head again.
             // Its range was already checked when its body began.
-            return ExpectedHead { range: None, ..self.asked.clone() }.describe(head);
+            return self.asked.describe(head);
         }
         match seen {
             Some(described) => Ok(described),
-            None => self.asked.describe(head),
+            None => self.asked.check(head),
         }
     }
 }
 
 impl ExpectedHead {
     /// Compares an answer's head with the request.
+    fn check(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
+        let described = self.describe(head)?;
+        let DeliveredRange { meta, range } = &described;
+        let expected = self.range.as_ref().map_or(0..meta.size, |asked| asked.within(meta.size));
+        if *range != expected {
+            let message = format!(
+                "bytes {}-{} were requested, but the server sent {}-{}",
+                expected.start, expected.end, range.start, range.end
+            );
+            return refuse(ErrorKind::Unsupported, message);
+        }
+        Ok(described)
+    }
+
+    /// Does the same, without a comparison of the range.
     fn describe(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let mut meta = (self.reader)(&self.id, head);
         let stored = Some(meta.size).filter(|size| *size > 0);
@@ -183,16 +198,6 @@ impl ExpectedHead {
         // A server that ignores the condition sends the object although it hasn't changed.
         if self.unless.as_ref().is_some_and(|unless| unless.is_met(&meta)) {
             return refuse(ErrorKind::NotModified, NOT_MODIFIED);
-        }
-        if let Some(asked) = &self.range {
-            let expected = asked.within(meta.size);
-            if range != expected {
-                let message = format!(
-                    "bytes {}-{} were requested, but the server sent {}-{}",
-                    expected.start, expected.end, range.start, range.end
-                );
-                return refuse(ErrorKind::Unsupported, message);
-            }
         }
         Ok(DeliveredRange { meta, range })
     }
@@ -254,7 +259,7 @@ struct DeliverySink {
 
 impl Sink for DeliverySink {
     fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
-        let described = self.asked.describe(head)?;
+        let described = self.asked.check(head)?;
         self.left = described.range.end - described.range.start;
         let route = self.inner.begin(&described.meta, described.range.clone())?;
         *self.state.described.lock().unwrap_or_else(|e| e.into_inner()) = Some(described);
@@ -300,7 +305,7 @@ mod tests {
     ) -> Result<(u64, Range<u64>), ErrorKind> {
         let version = version.map(|v| Version::ETag(v.to_owned()));
         let asked = ExpectedHead { range: asked.map(GetRange::from), version, ..asked_for(reader) };
-        asked.describe(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
+        asked.check(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
     }
 
     fn asked_for(reader: HeadReader) -> ExpectedHead {
@@ -427,6 +432,14 @@ mod tests {
             Err(ErrorKind::Unsupported)
         );
         assert_eq!(check(Some(0..9), None, &head(200, &[("content-length", "9")])), Ok((9, 0..9)));
+    }
+
+    #[test]
+    fn a_part_of_an_object_is_refused_if_the_whole_was_requested() {
+        let part = head(206, &[("content-length", "5"), ("content-range", "bytes 4-8/9")]);
+        assert_eq!(check(None, None, &part), Err(ErrorKind::Unsupported));
+        let whole = head(206, &[("content-length", "9"), ("content-range", "bytes 0-8/9")]);
+        assert_eq!(check(None, None, &whole), Ok((9, 0..9)));
     }
 
     #[test]

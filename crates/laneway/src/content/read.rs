@@ -53,7 +53,11 @@ impl<O: Output> RangeWriter<O> {
             fruitless = if at > farthest { 0 } else { fruitless + 1 };
             farthest = farthest.max(at);
             match (result, rest) {
-                (Ok(got), None) => return Ok(Some(got)),
+                // A hedge may have brought all that it was sent for, but the destination has grown meanwhile.
+                (Ok(got), None) => match self.rest() {
+                    Some((rest, _)) if !rest.is_empty() => {}
+                    _ => return Ok(Some(got)),
+                },
                 (Ok(_), Some(_)) => {}
                 (Err(e), _) if e.is_interrupted() && fruitless < FRUITLESS_MAX => {
                     attempts += e.attempts();

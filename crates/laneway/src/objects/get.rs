@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use futures_util::Stream;
 use laneway_store::{ObjectMeta, Unless, Version};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -17,7 +17,7 @@ use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::event::Verified;
 use crate::transfer::download::in_order::{
-    self, FetchDescription, FetchRequest, ProgramReader, ReservedChunk,
+    self, Demand, FetchDescription, FetchRequest, ProgramReader, ReservedChunk,
 };
 use crate::{Bucket, ByteRange, Error};
 
@@ -36,9 +36,9 @@ pub struct Get {
 impl Bucket {
     /// Reads an object. The call returns a [`Download`] as soon as the object's metadata has arrived. The
     /// download then returns the bytes in order, as they arrive or all together. A small object takes one
-    /// request. If the caller reads a large object in pieces, Laneway fetches slices of 8 MiB, before the caller
-    /// asks for them. If the caller wants [all bytes](Download::bytes) at once, one request brings them into one
-    /// block of memory. Laneway uses several connections if the download is then faster. All bytes are of the
+    /// request. If the caller reads a large object in pieces, Laneway fetches slices of 8 MiB, and once
+    /// the caller has begun to read, some of them in advance. If the caller wants [all bytes](Download::bytes) at
+    /// once, a long request brings them into one block of memory. Laneway uses several connections if the download is then faster. All bytes are of the
     /// same version.
     ///
     /// ```
@@ -99,10 +99,10 @@ impl Get {
         let (chunks, taken) = in_order::chunks();
         let (describe, described) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let (want_all, wants_all) = watch::channel(false);
+        let (demands, demand) = watch::channel(Demand::Unknown);
         let task = bucket.client().worker()?.task(async move {
             let _owner = owner;
-            let program = Some(ProgramReader { described: describe, wants_all });
+            let program = Some(ProgramReader { described: describe, demand });
             let wish = FetchRequest { range, version, unless, program };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
             // Ignore an error: the caller may have dropped the download.
@@ -113,7 +113,7 @@ impl Get {
             return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
         };
         bucket.relative(&mut meta);
-        let state = ReadState::Coming(OfProcess::new(AnswerStream { taken, ended, want_all, _task: task }));
+        let state = ReadState::Coming(OfProcess::new(AnswerStream { taken, ended, demands, _task: task }));
         Ok(Download { meta, range, state, rest: Bytes::new(), verified: None, url: bucket.url_of(&key) })
     }
 }
@@ -183,7 +183,7 @@ enum ReadState {
 struct AnswerStream {
     taken: mpsc::Receiver<ReservedChunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
-    want_all: watch::Sender<bool>,
+    demands: watch::Sender<Demand>,
     /// Dropping it ends the download.
     _task: Task,
 }
@@ -221,10 +221,10 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
-        self.want_all();
+        self.demand(Demand::All);
         let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk().await? {
-            whole.add(chunk);
+            whole.add(chunk).map_err(|error| Error::local(&self.url, TOO_LARGE, error))?;
         }
         Ok(whole.bytes())
     }
@@ -235,6 +235,7 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub fn chunk_blocking(&mut self) -> Result<Option<Bytes>, Error> {
+        self.demand(Demand::Pieces);
         if !self.rest.is_empty() {
             return Ok(Some(std::mem::take(&mut self.rest)));
         }
@@ -258,24 +259,31 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub fn bytes_blocking(mut self) -> Result<Bytes, Error> {
-        self.want_all();
+        self.demand(Demand::All);
         let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk_blocking()? {
-            whole.add(chunk);
+            whole.add(chunk).map_err(|error| Error::local(&self.url, TOO_LARGE, error))?;
         }
         Ok(whole.bytes())
     }
 
-    /// Lets Laneway fetch all bytes at once, into one block of memory.
-    fn want_all(&mut self) {
+    /// Tells how the caller reads. If the caller has begun to take pieces, it continues so.
+    fn demand(&mut self, how: Demand) {
         if let ReadState::Coming(coming) = &mut self.state
             && let Some(coming) = coming.get_mut()
         {
-            coming.want_all.send_replace(true);
+            coming.demands.send_if_modified(|demand| {
+                let is_new = *demand == Demand::Unknown;
+                if is_new {
+                    *demand = how;
+                }
+                is_new
+            });
         }
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        self.demand(Demand::Pieces);
         if !self.rest.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
         }
@@ -321,35 +329,39 @@ impl Read for Download {
     }
 }
 
+const TOO_LARGE: &str = "doesn't fit into memory; read it in pieces";
+
 /// Joins chunks. A single chunk isn't copied.
 struct JoinedBytes {
     len: usize,
     one: Bytes,
-    more: BytesMut,
+    more: Vec<u8>,
 }
 
 impl JoinedBytes {
     fn of(range: &Range<u64>) -> Self {
         let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        Self { len, one: Bytes::new(), more: BytesMut::new() }
+        Self { len, one: Bytes::new(), more: Vec::new() }
     }
 
-    fn add(&mut self, chunk: Bytes) {
+    /// Adds a chunk. Fails if the system hasn't enough memory for all bytes, because the store can say any size.
+    fn add(&mut self, chunk: Bytes) -> io::Result<()> {
         if self.one.is_empty() && self.more.is_empty() {
             self.one = chunk;
-            return;
+            return Ok(());
         }
         if self.more.is_empty() {
-            self.more.reserve(self.len);
+            self.more.try_reserve_exact(self.len)?;
             self.more.extend_from_slice(&std::mem::take(&mut self.one));
         }
         self.more.extend_from_slice(&chunk);
+        Ok(())
     }
 
     fn bytes(self) -> Bytes {
         match self.more.is_empty() {
             true => self.one,
-            false => self.more.freeze(),
+            false => self.more.into(),
         }
     }
 }
@@ -440,12 +452,19 @@ mod tests {
     fn a_chunk_that_is_all_there_is_is_not_copied() {
         let chunk = Bytes::from(vec![7; 100]);
         let mut whole = JoinedBytes::of(&(0..100));
-        whole.add(chunk.clone());
+        whole.add(chunk.clone()).unwrap();
         assert_eq!(whole.bytes().as_ptr(), chunk.as_ptr());
         let mut whole = JoinedBytes::of(&(0..6));
         for chunk in [b"ab".as_slice(), b"cd", b"ef"] {
-            whole.add(Bytes::copy_from_slice(chunk));
+            whole.add(Bytes::copy_from_slice(chunk)).unwrap();
         }
         assert_eq!(whole.bytes(), "abcdef");
+    }
+
+    #[test]
+    fn chunks_of_an_object_that_no_memory_can_hold_are_an_error() {
+        let mut whole = JoinedBytes::of(&(0..1 << 62));
+        whole.add(Bytes::from_static(b"ab")).unwrap();
+        assert_eq!(whole.add(Bytes::from_static(b"cd")).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
     }
 }

@@ -248,8 +248,12 @@ impl Cell {
         if !files.iter().all(|name| operation.files().contains(&name.as_str())) {
             return wrong(format!("{files:?} are left"));
         }
-        // On Azure, a completed upload also ends the uploads of the same blob that earlier cells have left.
-        let uploads_left = uploads_open(&after).saturating_sub(uploads_open(&before));
+        let (uploads_before, uploads_after) = (uploads_open(&before), uploads_open(&after));
+        let uploads_left = match self.dialect() {
+            // A completed upload also ends the uploads of the same blob that earlier cells have left.
+            Provider::Azure => uploads_after.saturating_sub(uploads_before),
+            _ => uploads_after - uploads_before,
+        };
         if uploads_left > uploads_left_max(self) {
             return wrong(format!("{uploads_left} uploads are left"));
         }

@@ -100,6 +100,18 @@ fn another_request_brings_the_rest_of_a_stalled_stream() {
 }
 
 #[test]
+fn all_bytes_are_read_although_a_hedge_was_sent_for_the_first_ones() {
+    for kind in KINDS {
+        let stage = stage(kind, "get:1 stall@1MiB");
+        let bytes = noise(56 * MIB, 1);
+        stage.object("k", &bytes);
+        let got = stage.client.bucket(&stage.url("").to_string()).unwrap().get("k").call().unwrap();
+        stage.wait_for("get", 2);
+        assert!(got.bytes_blocking().unwrap() == bytes, "{kind:?}");
+    }
+}
+
+#[test]
 fn a_stream_in_order_that_stalls_is_written_once() {
     for kind in KINDS {
         for rule in ["get:1 key=k stall@1MiB", "get:4 key=k stall@3MiB"] {

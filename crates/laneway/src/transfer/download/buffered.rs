@@ -36,9 +36,10 @@ impl BufferedRange {
     /// Reserves memory for a range. Returns `None` if the system hasn't so much memory.
     pub(super) fn new(range: Range<u64>, wanted: ChecksumSet) -> Option<Self> {
         let len = usize::try_from(range.end - range.start).ok()?;
-        // `BytesMut` would end the process if there is too little memory for the size that the store reports.
-        Vec::<u8>::new().try_reserve_exact(len).ok()?;
-        Some(Self::with(range, BytesMut::with_capacity(len), wanted))
+        // `BytesMut::with_capacity` would end the process if the system hasn't as much memory as the store says.
+        let mut memory = Vec::new();
+        memory.try_reserve_exact(len).ok()?;
+        Some(Self::with(range, BytesMut::from(Bytes::from(memory)), wanted))
     }
 
     fn with(range: Range<u64>, bytes: BytesMut, wanted: ChecksumSet) -> Self {
@@ -177,10 +178,15 @@ impl<'a> BufferStreams<'a> {
         self.done.insert(start, (bytes, run));
     }
 
-    /// Begins a stream for a range.
-    pub(super) fn begin(&mut self, range: BufferedRange, lane: Option<SpareClaim>) {
+    /// Begins a stream that continues after the bytes that the buffer already has.
+    pub(super) fn begin_after(&mut self, buffer: BufferedRange) {
+        self.begin(buffer, None);
+    }
+
+    fn begin(&mut self, range: BufferedRange, lane: Option<SpareClaim>) {
         let (store, id, start) = (self.store, self.id, range.start);
-        let stream = RangeWriter::pinned(start, self.pinned.clone(), range, Arc::clone(&self.progress));
+        let at = start + range.bytes.len() as u64;
+        let stream = RangeWriter::pinned(at, self.pinned.clone(), range, Arc::clone(&self.progress));
         self.count(start, Arc::clone(&stream));
         let bring = async move {
             stream.bring(store, id).await?;

@@ -81,8 +81,18 @@ pub(crate) struct FetchRequest {
 pub(crate) struct ProgramReader {
     /// Receives the object's description before the first byte.
     pub(crate) described: oneshot::Sender<FetchDescription>,
-    /// Becomes true when the program wants all bytes at once, in its own memory.
-    pub(crate) wants_all: watch::Receiver<bool>,
+    pub(crate) demand: watch::Receiver<Demand>,
+}
+
+/// How a program reads the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Demand {
+    /// The program hasn't begun to read.
+    Unknown,
+    /// One piece after the other, at the program's own speed.
+    Pieces,
+    /// All bytes at once, in one block of memory that belongs to the program.
+    All,
 }
 
 /// Describes the bytes that the fetch will bring.
@@ -155,9 +165,9 @@ pub(crate) async fn fetch(
 ) -> Result<DownloadOutcome, Error> {
     let FetchRequest { range, version, unless, program } = wish;
     let is_for_program = program.is_some();
-    let (described, wants_all) = program.map(|reader| (reader.described, reader.wants_all)).unzip();
+    let (described, demand) = program.map(|reader| (reader.described, reader.demand)).unzip();
     let mut ordered =
-        InOrderDownload { job, store, id, version, unless, described, wants_all, is_for_program, out };
+        InOrderDownload { job, store, id, version, unless, described, demand, is_for_program, out };
     ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
 }
 
@@ -196,7 +206,7 @@ struct InOrderDownload<'a> {
     version: Option<Version>,
     unless: Option<Unless>,
     described: Option<oneshot::Sender<FetchDescription>>,
-    wants_all: Option<watch::Receiver<bool>>,
+    demand: Option<watch::Receiver<Demand>>,
     /// True if the bytes go to a program that uses the library, and that reads them at its own speed.
     is_for_program: bool,
     out: Chunks,
@@ -218,18 +228,14 @@ impl InOrderDownload<'_> {
     ) -> Result<DownloadOutcome, Error> {
         let (asked, most) = first(wish);
         let room = most.unwrap_or(room);
-        let mut held = vec![self.job.engine.lanes.memory().reserve(room as usize).await];
+        let held = vec![self.job.engine.lanes.memory().reserve(room as usize).await];
         let (version, unless) = (self.version.clone(), self.unless.clone());
         let get = Get { version: version.as_ref(), unless: unless.as_ref(), ..Get::new(self.id) };
         let get = Get { range: asked, expected: most, ..get };
-        let (meta, bytes) = match self.begin(get, wish, room).await? {
-            FirstAnswer::Brought(meta, bytes, more) => {
-                held.extend(more);
-                (meta, bytes)
-            }
+        let (meta, bytes, mut held) = match self.begin(get, wish, (room, held)).await? {
+            FirstAnswer::Brought(meta, bytes, held) => (meta, bytes, held),
             FirstAnswer::All(meta, bytes, run) => return self.buffered(&meta, bytes, run).await,
             FirstAnswer::Lacks(room) => {
-                drop(held);
                 return Box::pin(self.open(wish, room, may_try_again)).await;
             }
         };
@@ -262,16 +268,40 @@ impl InOrderDownload<'_> {
             let fetched = self.verified(&meta, begun)?;
             return self.compared_by_parts(fetched, &meta, bytes, held).await;
         }
+        if is_all {
+            self.send(bytes, held).await?;
+            return self.verified(&meta, begun);
+        }
+        if meta.version.is_none() {
+            let message =
+                "the store reports no version of the object, so the rest could be bytes of another version";
+            return Err(Error::integrity(url(self.store.provider(), self.id), message));
+        }
+        let pinned = ObjectPin::of(&meta);
+        if self.is_for_program {
+            // The program may first wait for another call, which could need this memory.
+            held.clear();
+        }
+        if self.demand().await? == Demand::All
+            && let Some(mut buffer) = BufferedRange::new(range.clone(), wanted)
+        {
+            let progress = Arc::clone(&self.job.progress);
+            let mut streams = BufferStreams::new(self.store, self.id, range, pinned, progress).await;
+            buffer.add(&bytes);
+            streams.begin_after(buffer);
+            let (bytes, run) = streams.finish().await?;
+            return self.buffered(&meta, bytes, run).await;
+        }
         self.send(bytes, held).await?;
-        let rest = match is_all {
-            true => RangeChecksums::of(b"", wanted),
-            false if meta.version.is_none() => {
-                let message = "the store reports no version of the object, so the rest could be bytes of another version";
-                return Err(Error::integrity(url(self.store.provider(), self.id), message));
-            }
-            false => self.rest(have..range.end, &ObjectPin::of(&meta), wanted).await?,
-        };
+        let rest = self.slices(have..range.end, &pinned, wanted).await?;
         self.verified(&meta, begun.then(rest))
+    }
+
+    /// Waits until a program has begun to read, and returns how it reads.
+    async fn demand(&mut self) -> Result<Demand, Error> {
+        let Some(mut demand) = self.demand.clone() else { return Ok(Demand::Pieces) };
+        let known = demand.wait_for(|demand| *demand != Demand::Unknown).await;
+        known.map(|demand| *demand).map_err(|_| self.gone())
     }
 
     /// Compares an object that one request has brought with the store's digest of its parts. Hands on the
@@ -312,19 +342,16 @@ impl InOrderDownload<'_> {
         &mut self,
         get: Get<'_>,
         wish: Option<ByteRange>,
-        room: u64,
+        (room, held): (u64, BudgetShare),
     ) -> Result<FirstAnswer, Error> {
         let progress = &self.job.progress;
         let head = ObjectBeginning {
             wish,
-            room: FirstReservation {
-                reserved: room,
-                more: None,
-                memory: self.job.engine.lanes.memory().clone(),
-            },
+            room: FirstReservation { reserved: room, held, memory: self.job.engine.lanes.memory().clone() },
             meta: None,
             lacks: None,
             described: self.described.take(),
+            is_announced: false,
             is_replaced: false,
             all: None,
             end: 0,
@@ -336,13 +363,13 @@ impl InOrderDownload<'_> {
         let (store, id) = (self.store, self.id);
         let mut fetching = std::pin::pin!(head.fetch(store, get));
         let mut streams: Option<BufferStreams<'_>> = None;
-        let mut wants_all = self.wants_all.clone().filter(|_| !is_limited);
+        let mut demand = self.demand.clone().filter(|_| !is_limited);
         let got = loop {
             tokio::select! {
                 biased;
                 got = &mut fetching => break got?,
-                () = is_true(&mut wants_all) => {
-                    wants_all = None;
+                () = is_all(&mut demand) => {
+                    demand = None;
                     if let Some((range, pinned)) = head.cut(|at, head| head.take_all(at)) {
                         let mut others = BufferStreams::new(store, id, range, pinned, Arc::clone(progress)).await;
                         others.share(&head);
@@ -365,53 +392,22 @@ impl InOrderDownload<'_> {
             let meta = meta.or_else(|| got.map(|got| Box::new(got.meta)));
             return meta.map(|meta| FirstAnswer::All(meta, bytes, run)).ok_or_else(|| self.undescribed());
         }
-        let (meta, bytes, more, lacks) = head.end(|head| {
-            (head.meta.take(), std::mem::take(&mut head.bytes), head.room.more.take(), head.lacks)
+        let (meta, bytes, held, lacks) = head.end(|head| {
+            let held = std::mem::take(&mut head.room.held);
+            (head.meta.take(), std::mem::take(&mut head.bytes), held, head.lacks)
         });
         if let Some(room) = lacks {
             return Ok(FirstAnswer::Lacks(room));
         }
         // The answer for an empty object can have no body, so that nothing reached the sink.
         match meta.or_else(|| got.map(|got| Box::new(got.meta))) {
-            Some(meta) => Ok(FirstAnswer::Brought(meta, bytes.into(), more)),
+            Some(meta) => Ok(FirstAnswer::Brought(meta, bytes.into(), held)),
             None => Err(self.undescribed()),
         }
     }
 
     fn undescribed(&self) -> Error {
         Error::integrity(url(self.store.provider(), self.id), "the answer describes no object")
-    }
-
-    /// Fetches the bytes after the first slice. If the program wants all bytes at once, fetches them into one
-    /// block of memory.
-    async fn rest(
-        &mut self,
-        range: Range<u64>,
-        pinned: &ObjectPin,
-        wanted: ChecksumSet,
-    ) -> Result<RangeChecksums, Error> {
-        let mut wants_all = self.wants_all.clone();
-        let wants_all = match wants_all.is_some() {
-            // A program that wants all bytes says so before it takes the first ones.
-            true => tokio::select! {
-                biased;
-                () = is_true(&mut wants_all) => true,
-                room = self.out.reserve() => room.map(|_| false).map_err(|_| self.gone())?,
-            },
-            false => false,
-        };
-        match BufferedRange::new(range.clone(), wanted).filter(|_| wants_all) {
-            Some(buffer) => {
-                let progress = Arc::clone(&self.job.progress);
-                let mut streams =
-                    BufferStreams::new(self.store, self.id, range, pinned.clone(), progress).await;
-                streams.begin(buffer, None);
-                let (bytes, run) = streams.finish().await?;
-                self.send(bytes, Vec::new()).await?;
-                Ok(run)
-            }
-            None => self.slices(range, pinned, wanted).await,
-        }
     }
 
     fn gone(&self) -> Error {
@@ -503,9 +499,9 @@ fn describe(described: &mut Option<oneshot::Sender<FetchDescription>>, meta: &Ob
 }
 
 /// Resolves when the program wants all bytes at once.
-async fn is_true(wants_all: &mut Option<watch::Receiver<bool>>) {
-    let Some(wants_all) = wants_all else { return std::future::pending().await };
-    if wants_all.wait_for(|wants_all| *wants_all).await.is_err() {
+async fn is_all(demand: &mut Option<watch::Receiver<Demand>>) {
+    let Some(demand) = demand else { return std::future::pending().await };
+    if demand.wait_for(|demand| *demand == Demand::All).await.is_err() {
         std::future::pending().await
     }
 }
@@ -519,9 +515,8 @@ async fn next(streams: &mut Option<BufferStreams<'_>>) -> Result<(), Error> {
 
 /// The result of a first request.
 enum FirstAnswer {
-    /// The answer brought at most a slice. If this took more memory than was reserved before, the additional
-    /// reservation.
-    Brought(Box<ObjectMeta>, Bytes, Option<Reservation>),
+    /// The answer brought at most a slice.
+    Brought(Box<ObjectMeta>, Bytes, BudgetShare),
     /// The program wanted all bytes at once, and here they are.
     All(Box<ObjectMeta>, Bytes, RangeChecksums),
     /// The answer was dropped before its first byte, because it needs this many bytes of memory, which
@@ -539,6 +534,8 @@ struct ObjectBeginning {
     meta: Option<Box<ObjectMeta>>,
     /// Receives the description of an object that has more bytes than a slice, as soon as an answer begins.
     described: Option<oneshot::Sender<FetchDescription>>,
+    /// True once the description was sent.
+    is_announced: bool,
     /// True if the object was replaced after the program got its description.
     is_replaced: bool,
     /// The memory for all bytes, if the program wants them at once.
@@ -553,7 +550,8 @@ struct ObjectBeginning {
 #[derive(Debug)]
 struct FirstReservation {
     reserved: u64,
-    more: Option<Reservation>,
+    /// The reservation, and another one if the answer needs more.
+    held: BudgetShare,
     memory: MemoryBudget,
 }
 
@@ -563,10 +561,13 @@ impl FirstReservation {
     /// would cost more. The dispatcher limits how many small requests are under way.
     fn has(&mut self, bytes: u64) -> bool {
         let missing = bytes.saturating_sub(self.reserved);
-        if missing > 0 && self.more.is_none() {
-            self.more = self.memory.try_reserve(missing as usize);
+        if missing > 0
+            && let Some(more) = self.memory.try_reserve(missing as usize)
+        {
+            self.held.push(more);
+            self.reserved = bytes;
         }
-        missing == 0 || self.more.is_some() || bytes <= SMALL_DOWNLOAD_MAX
+        bytes <= self.reserved.max(SMALL_DOWNLOAD_MAX)
     }
 }
 
@@ -586,6 +587,8 @@ impl ObjectBeginning {
         let mut all = BufferedRange::new(range.clone(), wanted)?;
         all.add(&std::mem::take(&mut self.bytes));
         self.all = Some(all);
+        // The memory is the program's own.
+        self.room.held.clear();
         Some((range, ObjectPin::of(meta)))
     }
 }
@@ -598,9 +601,8 @@ impl Buffered for ObjectBeginning {
 
 impl Output for ObjectBeginning {
     fn begin(&mut self, meta: &ObjectMeta) {
-        let pin = ObjectPin::of(meta);
-        let is_described = self.meta.is_some() && self.described.is_none();
-        if is_described && self.meta.as_ref().is_some_and(|known| ObjectPin::of(known) != pin) {
+        let is_other = |known: &ObjectMeta| ObjectPin::of(known) != ObjectPin::of(meta);
+        if self.is_announced && self.meta.as_deref().is_some_and(is_other) {
             self.is_replaced = true;
             return;
         }
@@ -623,7 +625,8 @@ impl Output for ObjectBeginning {
         self.bytes = Vec::with_capacity(first as usize);
         self.meta = Some(Box::new(meta.clone()));
         // The rest of a larger object is of this version, or the read fails.
-        if len > SLICE && meta.version.is_some() {
+        if len > SLICE && meta.version.is_some() && self.described.is_some() {
+            self.is_announced = true;
             describe(&mut self.described, meta, range);
         }
     }
@@ -637,7 +640,11 @@ impl Output for ObjectBeginning {
     }
 
     fn end(&self) -> u64 {
-        self.all.as_ref().map_or(self.end, BufferedRange::end)
+        match &self.all {
+            _ if self.is_replaced => 0,
+            Some(all) => all.end(),
+            None => self.end,
+        }
     }
 
     fn write(&mut self, at: u64, bytes: &[u8]) -> Result<u64, Error> {
@@ -670,13 +677,13 @@ mod tests {
     #[test]
     fn a_large_beginning_waits_for_memory_and_a_small_one_does_not() {
         let memory = MemoryBudget::new(8 << 20);
-        let room = || FirstReservation { reserved: OPENING, more: None, memory: memory.clone() };
+        let room = || FirstReservation { reserved: OPENING, held: Vec::new(), memory: memory.clone() };
         let mut one = room();
-        assert!(one.has(OPENING) && one.more.is_none());
+        assert!(one.has(OPENING) && one.held.is_empty());
         assert!(one.has(6 << 20) && one.has(6 << 20), "it is reserved once");
         assert!(!room().has(6 << 20));
         let mut small = room();
-        assert!(small.has(SMALL_DOWNLOAD_MAX) && small.more.is_some());
+        assert!(small.has(SMALL_DOWNLOAD_MAX) && small.held.len() == 1);
         let none_left = memory.try_reserve(memory.available()).unwrap();
         assert!(room().has(SMALL_DOWNLOAD_MAX));
         drop((none_left, one));

@@ -29,8 +29,8 @@ const APP_SERVICE: &str = "IDENTITY_ENDPOINT";
 /// The variable that names one of several identities of a machine, or a service principal.
 const CLIENT: &str = "AZURE_CLIENT_ID";
 
-/// The parts that are credentials by themselves. The other parts only describe an identity, so they keep the
-/// environment's credentials.
+/// The parts that are credentials by themselves. A client id without any of them chooses an identity of the machine. The
+/// other parts only describe an identity, so they keep the environment's credentials.
 const IDENTITIES: [&str; 8] = [
     "account_key",
     "client_secret",
@@ -75,8 +75,8 @@ pub(crate) fn replace_credentials(
         let why = format!("{one} and {other} are both credentials; pass only one of them");
         return Err(InvalidValue::Value(why));
     }
-    let is_machine = identities == [MACHINE];
-    if !identities.is_empty() {
+    let is_machine = identities == [MACHINE] || identities.is_empty() && parts.contains_key("client_id");
+    if is_machine || !identities.is_empty() {
         // App Service tells its machines' identity by a variable.
         for name in REPLACED.into_iter().filter(|name| !(is_machine && *name == APP_SERVICE)) {
             variables.remove(name);
@@ -140,10 +140,24 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_an_identity_keeps_the_credentials_of_the_environment() {
-        let made = replaced(&[("AZURE_CLIENT_SECRET", "s")], &[("client_id", "c")], Some("mine"));
-        let expected = ["AZURE_CLIENT_ID=c", "AZURE_CLIENT_SECRET=s"];
+    fn a_tenant_keeps_the_credentials_of_the_environment() {
+        let made = replaced(&[("AZURE_CLIENT_SECRET", "s")], &[("tenant_id", "t")], Some("mine"));
+        let expected = ["AZURE_CLIENT_SECRET=s", "AZURE_TENANT_ID=t"];
         assert_eq!(made, Ok(expected.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_client_id_alone_chooses_an_identity_of_the_machine() {
+        let environment =
+            [("AZURE_STORAGE_KEY", "theirs"), ("AZURE_CLIENT_SECRET", "s"), (APP_SERVICE, "http://h")];
+        let alone = replaced(&environment, &[("client_id", "c")], None);
+        assert_eq!(alone, replaced(&environment, &[("client_id", "c"), (MACHINE, "true")], None));
+        assert!(
+            alone.is_ok_and(|made| made.iter().all(|set| !set.contains("theirs") && !set.contains("SECRET")))
+        );
+        let principal = replaced(&[], &[("client_id", "c"), ("client_secret", "s")], None);
+        let expected = ["AZURE_CLIENT_ID=c", "AZURE_CLIENT_SECRET=s"];
+        assert_eq!(principal, Ok(expected.map(str::to_owned).to_vec()));
     }
 
     #[test]

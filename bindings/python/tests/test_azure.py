@@ -90,6 +90,18 @@ def test_keys_by_all_their_names():
     assert chosen(fabric)["azure_endpoint"] == "https://onelake.blob.fabric.microsoft.com"
 
 
+def test_a_client_id_alone_chooses_an_identity_of_the_machine(endpoint, stored, monkeypatch):
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", ACCOUNT)
+    monkeypatch.setenv("AZURE_STORAGE_KEY", ACCOUNT_KEY)
+    monkeypatch.setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.delenv("IDENTITY_HEADER", raising=False)
+    assert laneway.AzureStore("lake", endpoint=endpoint).get(stored).bytes() == b"bytes"
+    assert laneway.AzureStore("lake", endpoint=endpoint, use_managed_identity=False).get(stored).bytes() == b"bytes"
+    for identity in ({"client_id": "c"}, {"use_managed_identity": True}):
+        with pytest.raises(UnauthenticatedError, match="IDENTITY_HEADER isn't set"):
+            laneway.AzureStore("lake", endpoint=endpoint, **identity).head(stored)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

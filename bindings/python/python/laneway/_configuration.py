@@ -181,6 +181,7 @@ _AZURE: _Known = {
     "authority_host": _Credential("authority_host", str),
     "federated_token_file": _Credential("federated_token_file", _text),
     "use_azure_cli": _Credential("use_azure_cli", lambda value: "true" if _is(value) else None),
+    "use_managed_identity": _Credential("use_managed_identity", lambda value: "true" if _is(value) else None),
     "skip_signature": _Setting("anonymous", _is),
     "credential_type": _Refused("Laneway uses the credentials that you pass; pass only those"),
     "disable_tagging": _Refused("tags are sent only if you pass them"),

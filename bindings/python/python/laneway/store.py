@@ -186,10 +186,11 @@ class AzureStore(_Store):
     """A container of Azure Blob Storage, or of a server that speaks its protocol, such as Azurite.
 
     The usual keys are `account_name`, and one of `account_key`, `sas_token`, `connection_string`, `token`,
-    `use_azure_cli=True` and `skip_signature=True` (no credentials). An identity of Entra ID has `tenant_id`, `client_id`,
-    and `client_secret` or `federated_token_file`. `endpoint` is the URL of the account's Blob service, if it isn't
-    Azure's. `use_emulator=True` is Azurite on this machine. The keys are keyword arguments, or keys of `config`, where
-    they may have the prefix `azure_storage_` or `azure_`. Client options and `retry_config` are those of `S3Store`.
+    `use_azure_cli=True`, `use_managed_identity=True` and `skip_signature=True` (no credentials). An identity of Entra ID
+    has `tenant_id`, `client_id`, and `client_secret` or `federated_token_file`. A `client_id` without these two is the
+    managed identity with this id. `endpoint` is the URL of the account's Blob service, if it isn't Azure's.
+    `use_emulator=True` is Azurite on this machine. The keys are keyword arguments, or keys of `config`, where they may
+    have the prefix `azure_storage_` or `azure_`. Client options and `retry_config` are those of `S3Store`.
 
     Credentials among the keys replace all of the environment's. Without them, the store uses the same variables as
     Azure's own tools, the identity of the machine, or the login of the Azure CLI. A `credential_provider` returns tokens

@@ -61,6 +61,11 @@ const REPLACED: [&str; 12] = [
 /// The variables with the account's name. A key and a SAS token belong to the account that these name.
 const ACCOUNTS: [&str; 2] = ["AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"];
 
+/// Returns the name of a part that is a credential by itself, if there is one.
+pub(crate) fn identity_in(parts: &BTreeMap<String, String>) -> Option<&'static str> {
+    IDENTITIES.into_iter().chain(["client_id"]).find(|name| parts.contains_key(*name))
+}
+
 /// Changes variables so that they have the credentials of the program. `account` is the account that the program passes.
 ///
 /// # Errors

@@ -281,6 +281,16 @@ pub fn builder(
 ) -> Result<ClientBuilder, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
+    if let Some(Value::Pairs(parts)) = value("azure_credentials")
+        && let Some(name) = azure::identity_in(parts)
+        && let Some(other) = match (&provider, value("bearer_token")) {
+            (Some(_), _) => Some("a credential provider"),
+            (None, token) => token.map(|_| "bearer_token"),
+        }
+    {
+        let why = format!("{other} and {name} are both credentials; pass only one of them");
+        return Err(InvalidValue::Value(why).of("azure_credentials"));
+    }
     let builder = match (value("environment"), value("variables"), value("azure_credentials")) {
         (environment, variables, Some(Value::Pairs(parts))) => {
             let mut variables = match (environment, variables) {
@@ -358,6 +368,27 @@ mod tests {
             let refused = made(&[(alone, "value")]).unwrap_err();
             assert!(refused.message.contains("belong together"), "{}", refused.message);
         }
+    }
+
+    #[test]
+    fn a_token_source_goes_with_no_other_credentials_of_azure() {
+        let made = |part: &str, texts: &[(&str, &str)], provider: Option<Arc<dyn CredentialProvider>>| {
+            let mut settings = of_texts(texts.iter().copied(), kind_of).expect("settings");
+            let parts = BTreeMap::from([(part.to_owned(), "hush".to_owned())]);
+            settings.push(("azure_credentials".to_owned(), Value::Pairs(parts)));
+            client(settings, provider)
+        };
+        let provider = || -> Option<Arc<dyn CredentialProvider>> {
+            Some(Arc::new(LastingToken(BearerToken::new("t".to_owned()))))
+        };
+        for name in ["account_key", "sas_token", "client_id"] {
+            let refused = made(name, &[], provider()).unwrap_err().message;
+            assert!(refused.starts_with("azure_credentials: a credential provider and "), "{refused}");
+            assert!(refused.contains(name) && !refused.contains("hush"), "{refused}");
+            let refused = made(name, &[("bearer_token", "t")], None).unwrap_err().message;
+            assert!(refused.contains(&format!("bearer_token and {name}")), "{refused}");
+        }
+        assert!(made("tenant_id", &[], provider()).is_ok());
     }
 
     #[test]

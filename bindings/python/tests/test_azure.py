@@ -109,6 +109,7 @@ def test_a_client_id_alone_chooses_an_identity_of_the_machine(endpoint, stored, 
         ({"container_name": "lake", "azure_container_name": "sea"}, "Duplicate key: the container"),
         ({"account_key": "a", "access_key": "b"}, "Duplicate key"),
         ({"account_key": "a2V5", "sas_token": "sig=a"}, "account_key and sas_token are both credentials"),
+        ({"account_key": "a2V5", "credential_provider": dict}, "a credential provider and account_key are both credentials"),
         ({"sas_token": ""}, "sas_token is empty"),
         ({"endpoint": "localhost:10000"}, "^endpoint: "),
         ({"encryption_key": "k"}, "'encryption_key' has no meaning here"),
@@ -166,6 +167,8 @@ def test_azurite_needs_no_other_key():
     }
     _, anonymous = settings("az", None, None, None, {"use_emulator": True, "skip_signature": True})
     assert "azure_credentials" not in anonymous
+    _, provided = settings("az", None, None, None, {"use_emulator": True}, dict)
+    assert "azure_credentials" not in provided
 
 
 def test_secrets_show_only_in_pickles():

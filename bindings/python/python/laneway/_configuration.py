@@ -266,11 +266,12 @@ def settings(
     client_options: Config | None,
     retry_config: Config | None,
     kwargs: Config,
+    provider: Callable[[], dict[str, Any]] | None = None,
 ) -> tuple[str | None, dict[str, Any]]:
     """Returns the bucket, if a key names it, and the settings of the library's client."""
     keys, _ = _OWN[scheme]
     bucket: str | None = None
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = {} if provider is None else {"credential_provider": provider}
     variables: dict[str, str] = {}
     credentials: dict[str, str] = {}
     # Maps each setting to the key that set it and the value, to find keys that contradict each other.

@@ -76,8 +76,8 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         others = dict(self._store_arguments)
         provider = others.pop("credential_provider")
         config, client_options, retry_config = (others.pop(name) for name in ("config", "client_options", "retry_config"))
-        _, chosen = settings(self._scheme, config, client_options, retry_config, others)
-        return chosen if provider is None else {**chosen, "credential_provider": provider}
+        _, chosen = settings(self._scheme, config, client_options, retry_config, others, provider)
+        return chosen
 
     @property
     def loop(self) -> Any:

@@ -264,6 +264,18 @@ def test_a_url_of_azure_can_name_the_account(filesystem, folder):
         fsspec.core.url_to_fs("abfss://lake@other.example.com/k")
 
 
+@pytest.mark.parametrize("path", ["table.parquet/part-0", "v1.2/data", "az://table.parquet/part-0", "mine.example.com/lake/k", "a.txt"])
+def test_a_dot_in_the_first_name_makes_it_no_host_of_azure(path):
+    assert laneway_fsspec.AzureFileSystem._strip_protocol(path) == path.removeprefix("az://")
+    with pytest.raises(laneway.exceptions.InvalidError, match="3 to 63"):
+        laneway_fsspec.AzureFileSystem(account_name="a", anon=True).rm(path, recursive=True)
+
+
+def test_a_host_of_azure_in_a_path_is_not_its_container():
+    for host in ("mine.dfs.core.windows.net", "mine.blob.core.chinacloudapi.cn"):
+        assert laneway_fsspec.AzureFileSystem._strip_protocol(f"abfs://{host}/lake/k") == "lake/k"
+
+
 def test_options_without_a_meaning_are_logged_in_one_line(caplog):
     laneway_fsspec.GCSFileSystem(consistency="md5", default_location="EU", skip_instance_cache=True)
     assert [record.message.rpartition(": ")[2] for record in caplog.records] == ["consistency, default_location"]

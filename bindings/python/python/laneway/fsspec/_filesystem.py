@@ -456,10 +456,10 @@ class AzureFileSystem(LanewayFileSystem):
         stripped = super()._strip_protocol(path)
         if not isinstance(stripped, str):
             return stripped
-        # A URL may also be `abfs://account.dfs.core.windows.net/container/key`. Names of containers have no dots.
+        # A URL may also be `abfs://account.dfs.core.windows.net/container/key`.
         first, slash, rest = stripped.partition("/")
         container, at, _ = first.partition("@")
-        return rest if "." in first and not at else container + slash + rest
+        return rest if not at and _is_azure_host(first) else container + slash + rest
 
     @staticmethod
     def _get_kwargs_from_urls(path: Any) -> dict[str, str]:
@@ -472,6 +472,19 @@ class AzureFileSystem(LanewayFileSystem):
         _, container, _ = url_parts(f"{scheme}://{first if '@' in first else f'any@{first}'}/")
         _, account = named_account(container)
         return {"account_name": account["account_name"], "account_host": account["endpoint"].removeprefix("https://")}
+
+
+def _is_azure_host(name: str) -> bool:
+    """Returns whether the first name of a path is a host of Azure, and not a container. Names of containers have no dots,
+    but a path whose container is missing may begin with a file that has one.
+    """
+    if "." not in name:
+        return False
+    try:
+        url_parts(f"abfss://any@{name}/")
+    except ValueError:
+        return False
+    return True
 
 
 def _is_plain(source: Any, destination: Any) -> bool:

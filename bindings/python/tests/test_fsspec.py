@@ -209,6 +209,19 @@ class Token:
         ({"account_key": "k", "sas_token": "sig=s", "anon": True}, {"account_key": "k"}),
         ({"account_name": "a", "anon": True}, {"account_name": "a", "skip_signature": True}),
         ({"account_name": "a", "anon": False}, {"account_name": "a"}),
+        ({"access_key": "k", "azure_sas_key": "sig=s", "anon": True}, {"access_key": "k"}),
+        ({"token": "t", "anon": True}, {"token": "t"}),
+        ({"bearer_token": "t", "anon": True}, {"bearer_token": "t"}),
+        ({"client_id": "c", "anon": True}, {"client_id": "c"}),
+        ({"tenant_id": "t", "anon": True}, {"tenant_id": "t", "skip_signature": True}),
+        ({"use_azure_cli": True, "anon": True}, {"use_azure_cli": True}),
+        ({"use_azure_cli": False, "anon": True}, {"use_azure_cli": False, "skip_signature": True}),
+        (
+            {"client_id": "c", "tenant_id": "t", "federated_token_file": "f", "anon": True},
+            {"client_id": "c", "tenant_id": "t", "federated_token_file": "f"},
+        ),
+        ({"config": {"azure_storage_account_key": "k"}, "anon": True}, {"config": {"azure_storage_account_key": "k"}}),
+        ({"credential_provider": dict, "account_key": "k", "anon": True}, {"credential_provider": dict}),
         ({"connection_string": "AccountName=a", "account_key": "k", "account_host": "h"}, {"connection_string": "AccountName=a"}),
         ({"account_host": "a.blob.core.chinacloudapi.cn"}, {"endpoint": "https://a.blob.core.chinacloudapi.cn"}),
         ({"credential": "?sv=2021&sig=s"}, {"sas_token": "?sv=2021&sig=s"}),
@@ -239,6 +252,8 @@ def test_a_credential_of_azure_identity_gives_tokens(filesystem, server, folder)
     fs.pipe_file(f"{folder}/k", b"bytes")
     assert filesystem("az").cat_file(f"{folder}/k") == b"bytes"
     assert credential.scopes == ["https://storage.azure.com/.default"]
+    provided = laneway_fsspec.AzureFileSystem(anon=True, account_key="a2V5", credential_provider=dict)._settings()
+    assert provided == {"credential_provider": dict}
     with pytest.raises(TypeError, match="credential must be"):
         laneway_fsspec.AzureFileSystem(account_name="a", credential=3)
     with pytest.raises(ValueError, match="location_mode"):

@@ -348,6 +348,14 @@ def given_keys(scheme: str, *configs: Config | None) -> set[str]:
     return {_bare(scheme, name) for config in configs for name, value in (config or {}).items() if value is not None}
 
 
+def azure_credential(name: str, value: Any) -> str | None:
+    """Returns the part of Azure's credentials that a key passes, by any name of the key. Returns `None` if it passes none."""
+    match _AZURE.get(_bare("az", name)):
+        case _Credential(part, of) if value and of(value) is not None:
+            return part
+    return None
+
+
 def _bare(scheme: str, name: str) -> str:
     """Returns a key without the prefix that environment variables have: `AWS_REGION` becomes `region`."""
     name = name.lower()

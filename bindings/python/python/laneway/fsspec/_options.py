@@ -8,6 +8,7 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
+from laneway._configuration import azure_credential
 from laneway.exceptions import UnknownConfigurationKeyError
 
 _LOGGER = logging.getLogger("laneway")
@@ -59,7 +60,7 @@ _ADLFS_IGNORED = (
     "socket_timeout",
     "timeout",
 )
-# Options that are credentials by themselves, in the order in which adlfs prefers them.
+# Credentials of adlfs, in the order in which it prefers them. `AzureStore` refuses any other two credentials.
 _AZURE_CREDENTIALS = ("connection_string", "credential_provider", "account_key", "sas_token", "client_secret")
 # The scope of tokens for the Blob service.
 _AZURE_SCOPE = "https://storage.azure.com/.default"
@@ -151,8 +152,8 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
 
 def of_azure(options: dict[str, Any]) -> dict[str, Any]:
     """Converts options of adlfs to options of `AzureStore`. `credential` is an object of azure-identity, an account key or
-    a SAS token. As in adlfs, the first of several credentials is used, and `anon=True` has a meaning only without any. A
-    connection string goes before `account_host`.
+    a SAS token. As in adlfs, the first of several credentials is used, and `anon=True` has a meaning only without any
+    credentials, including those in `config`. A connection string goes before `account_host`.
     """
     options = _renamed(options, _ADLFS)
     _leave_out(options, _ADLFS_IGNORED)
@@ -165,11 +166,15 @@ def of_azure(options: dict[str, Any]) -> dict[str, Any]:
     if host and not any(options.get(name) for name in ("connection_string", "endpoint", "use_emulator")):
         options["endpoint"] = f"https://{host}"
     anonymous = options.pop("anon", None)
-    credentials = [name for name in _AZURE_CREDENTIALS if options.get(name)]
-    if anonymous and not credentials:
+    parts = {name: azure_credential(name, value) for name, value in options.items()}
+    if options.get("credential_provider") is not None:
+        parts["credential_provider"] = "credential_provider"
+    passed = {*parts.values(), *(azure_credential(name, value) for name, value in (options.get("config") or {}).items())}
+    dropped = [name for name in _AZURE_CREDENTIALS if name in passed][1:]
+    options = {name: value for name, value in options.items() if parts[name] not in dropped}
+    # The authority and the tenant only describe an identity.
+    if anonymous and not passed - {None, "authority_host", "tenant_id"}:
         options["skip_signature"] = True
-    for name in credentials[1:]:
-        del options[name]
     return options
 
 

@@ -275,6 +275,10 @@ def test_a_url_of_azure_can_name_the_account(filesystem, folder):
     fs, _ = fsspec.core.url_to_fs("abfss://lake@other.dfs.core.chinacloudapi.cn/k")
     assert fs._settings()["azure_account"] == "other"
     assert fs._settings()["azure_endpoint"] == "https://other.blob.core.chinacloudapi.cn"
+    url = "abfss://lake@other.dfs.core.windows.net/k"
+    for given in ({"account_host": "h"}, {"endpoint": "https://h"}, {"endpoint_url": "https://h"}, {"config": {"azure_endpoint": "https://h"}}):
+        fs, _ = fsspec.core.url_to_fs(url, **given)
+        assert (fs._settings()["azure_account"], fs._settings()["azure_endpoint"]) == ("other", "https://h")
     with pytest.raises(ValueError, match="user or a password"):
         fsspec.core.url_to_fs("abfss://lake@other.example.com/k")
 

@@ -25,7 +25,7 @@ from laneway.fsspec._entries import file as entry_of_file
 from laneway.fsspec._entries import state
 from laneway.fsspec._files import open_file, open_stream, said
 from laneway.fsspec._listing import Listing
-from laneway.fsspec._options import of_azure, of_gcs, of_s3
+from laneway.fsspec._options import HOST_OF_URL, of_azure, of_gcs, of_s3
 from laneway.store import AzureStore, GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
@@ -471,7 +471,7 @@ class AzureFileSystem(LanewayFileSystem):
         # The library refuses hosts of other services. The container of a URL without one doesn't matter here.
         _, container, _ = url_parts(f"{scheme}://{first if '@' in first else f'any@{first}'}/")
         _, account = named_account(container)
-        return {"account_name": account["account_name"], "account_host": account["endpoint"].removeprefix("https://")}
+        return {"account_name": account["account_name"], HOST_OF_URL: account["endpoint"].removeprefix("https://")}
 
 
 def _is_azure_host(name: str) -> bool:

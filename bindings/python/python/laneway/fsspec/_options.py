@@ -8,7 +8,7 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
-from laneway._configuration import azure_credential
+from laneway._configuration import azure_credential, given_keys
 from laneway.exceptions import UnknownConfigurationKeyError
 
 _LOGGER = logging.getLogger("laneway")
@@ -62,6 +62,9 @@ _ADLFS_IGNORED = (
 )
 # Credentials of adlfs, in the order in which it prefers them. `AzureStore` refuses any other two credentials.
 _AZURE_CREDENTIALS = ("connection_string", "credential_provider", "account_key", "sas_token", "client_secret")
+# The option with the host of a URL. fsspec refuses a URL whose options differ from those of the caller, so it isn't
+# `account_host`.
+HOST_OF_URL = "_host_of_url"
 # The scope of tokens for the Blob service.
 _AZURE_SCOPE = "https://storage.azure.com/.default"
 
@@ -153,7 +156,8 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
 def of_azure(options: dict[str, Any]) -> dict[str, Any]:
     """Converts options of adlfs to options of `AzureStore`. `credential` is an object of azure-identity, an account key or
     a SAS token. As in adlfs, the first of several credentials is used, and `anon=True` has a meaning only without any
-    credentials, including those in `config`. A connection string goes before `account_host`.
+    credentials, including those in `config`. A connection string goes before `account_host`, which
+    goes before the host of a URL.
     """
     options = _renamed(options, _ADLFS)
     _leave_out(options, _ADLFS_IGNORED)
@@ -162,8 +166,10 @@ def of_azure(options: dict[str, Any]) -> dict[str, Any]:
         raise UnknownConfigurationKeyError(f"location_mode is {mode!r}, but Laneway reads only the primary location; set `account_host` to the host of the secondary one")
     if (credential := options.pop("credential", None)) is not None:
         options |= _of_credential(credential)
-    host = options.pop("account_host", None)
-    if host and not any(options.get(name) for name in ("connection_string", "endpoint", "use_emulator")):
+    of_url = options.pop(HOST_OF_URL, None)
+    host = options.pop("account_host", None) or of_url
+    given = {name: value for name, value in ((options.get("config") or {}) | options).items() if value}
+    if host and not given_keys("az", given) & {"connection_string", "endpoint", "endpoint_url", "use_emulator"}:
         options["endpoint"] = f"https://{host}"
     anonymous = options.pop("anon", None)
     parts = {name: azure_credential(name, value) for name, value in options.items()}

@@ -226,6 +226,8 @@ class Token:
         ({"account_host": "a.blob.core.chinacloudapi.cn"}, {"endpoint": "https://a.blob.core.chinacloudapi.cn"}),
         ({"credential": "?sv=2021&sig=s"}, {"sas_token": "?sv=2021&sig=s"}),
         ({"credential": "a2V5"}, {"account_key": "a2V5"}),
+        ({"credential": "a2V5sig=="}, {"account_key": "a2V5sig=="}),
+        ({"credential": "?sig=s"}, {"sas_token": "?sig=s"}),
         ({"credential": SimpleNamespace(signature="sig=s")}, {"sas_token": "sig=s"}),
         (
             {"credential": SimpleNamespace(named_key=SimpleNamespace(name="a", key="k"))},

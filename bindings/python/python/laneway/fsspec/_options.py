@@ -192,8 +192,9 @@ def _of_credential(credential: Any) -> dict[str, Any]:
         return {"account_name": named.name, "account_key": named.key}
     text = getattr(credential, "signature", credential)
     if isinstance(text, str):
-        # A SAS token is a query with a signature, and an account key is base64.
-        return {"sas_token" if "sig=" in text else "account_key": text}
+        # A SAS token is a query with a signature. An account key is base64, which may end in `sig==`.
+        is_sas = "&" in text or text.removeprefix("?").startswith("sig=")
+        return {"sas_token" if is_sas else "account_key": text}
     raise TypeError("credential must be an object of azure-identity with get_token, an account key or a SAS token")
 
 

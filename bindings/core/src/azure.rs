@@ -21,9 +21,10 @@ const PARTS: [(&str, &str); 9] = [
 const CLI: &str = "use_azure_cli";
 /// The variable that chooses one of azure-identity's sources, and its value for the Azure CLI.
 const CHOICE: (&str, &str) = ("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential");
+/// The variable's value for the identity of the machine. The library then uses no other identity in its place.
+const MANAGED: &str = "ManagedIdentityCredential";
 
-/// The part that uses the identity of the machine, which is the library's choice without other credentials. Its value is
-/// `true`.
+/// The part that uses the identity of the machine. Its value is `true`.
 const MACHINE: &str = "use_managed_identity";
 const APP_SERVICE: &str = "IDENTITY_ENDPOINT";
 /// The variable that names one of several identities of a machine, or a service principal.
@@ -95,6 +96,7 @@ pub(crate) fn replace_credentials(
     }
     if is_machine {
         variables.remove(CLIENT);
+        variables.insert(CHOICE.0.to_owned(), MANAGED.to_owned());
     }
     for (name, value) in parts.iter().filter(|(name, _)| *name != MACHINE) {
         if value.is_empty() {
@@ -174,11 +176,12 @@ mod tests {
     #[test]
     fn the_identity_of_the_machine_leaves_no_other_credentials() {
         let environment = [("AZURE_CLIENT_SECRET", "s"), ("AZURE_CLIENT_ID", "theirs")];
-        assert_eq!(replaced(&environment, &[(MACHINE, "true")], None), Ok(Vec::new()));
+        let choice = "AZURE_TOKEN_CREDENTIALS=ManagedIdentityCredential".to_owned();
+        assert_eq!(replaced(&environment, &[(MACHINE, "true")], None), Ok(vec![choice.clone()]));
         let chosen = replaced(&environment, &[(MACHINE, "true"), ("client_id", "mine")], None);
-        assert_eq!(chosen, Ok(vec!["AZURE_CLIENT_ID=mine".to_owned()]));
+        assert_eq!(chosen, Ok(vec!["AZURE_CLIENT_ID=mine".to_owned(), choice.clone()]));
         let service = replaced(&[(APP_SERVICE, "http://h")], &[(MACHINE, "true")], None);
-        assert_eq!(service, Ok(vec!["IDENTITY_ENDPOINT=http://h".to_owned()]));
+        assert_eq!(service, Ok(vec![choice, "IDENTITY_ENDPOINT=http://h".to_owned()]));
     }
 
     #[test]

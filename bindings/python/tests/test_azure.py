@@ -224,6 +224,20 @@ def test_the_login_of_the_azure_cli_is_used_if_chosen(endpoint, stored, monkeypa
     assert laneway.AzureStore("lake", endpoint=endpoint, use_azure_cli=True).get(stored).bytes() == b"bytes"
 
 
+def test_no_login_takes_the_place_of_a_chosen_managed_identity(endpoint, server, stored, monkeypatch, tmp_path):
+    program = tmp_path / "az"
+    program.write_text(f"#!{sys.executable}\nprint('{{\"accessToken\": \"any\", \"expires_on\": 4000000000}}')\n")
+    program.chmod(0o755)
+    (tmp_path / "azureProfile.json").write_text("{}")
+    monkeypatch.setenv("AZURE_CONFIG_DIR", str(tmp_path))
+    # The server has no identity to give.
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", server)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert laneway.AzureStore("lake", endpoint=endpoint).get(stored).bytes() == b"bytes"
+    with pytest.raises(UnauthenticatedError, match="a managed identity is the only credential"):
+        laneway.AzureStore("lake", endpoint=endpoint, use_managed_identity=True).head(stored)
+
+
 def test_a_job_copies_between_azure_and_another_cloud(make, anywhere, server, endpoint, tmp_path):
     # The settings of both stores hold for the whole job, so neither may be anonymous.
     store = make(skip_signature=False)

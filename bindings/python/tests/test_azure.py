@@ -252,6 +252,10 @@ def test_a_job_copies_between_azure_and_another_cloud(make, anywhere, server, en
 def test_a_jobs_keys_of_azure_have_no_other_prefix():
     with pytest.raises(UnknownConfigurationKeyError, match="a job has no key 'aws_account_key'"):
         laneway.copy("a", "az://lake/a", config={"aws_account_key": "hush"})
+    with pytest.raises(UnknownConfigurationKeyError, match="'access_key'; similar keys are access_key_id"):
+        laneway.copy("a", "s3://lake/a", config={"access_key": "hush"})
+    _, chosen = settings("", {"azure_storage_access_key": "k"}, None, None, {})
+    assert chosen == {"azure_credentials": {"account_key": "k"}}
     _, chosen = settings("", {"azure_endpoint": "http://h:1/a", "account_name": "a", "endpoint": "http://h:2", "azure_token": "t"}, None, None, {})
     assert chosen == {
         "azure_endpoint": "http://h:1/a",

@@ -229,6 +229,8 @@ _RETRY: _Known = {
     "backoff": _Refused("the engine chooses the pauses between retries, and follows the store's `Retry-After`"),
 }
 _AZURE_PREFIXES = ("azure_storage_", "azure_")
+# Names of Azure's account key that users of S3 write for `access_key_id`. A job accepts them only with Azure's prefix.
+_AMBIGUOUS = ("access_key", "master_key")
 _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "s3": (_S3, ("aws_", "s3_")),
     "gs": (_GCS, ("google_", "gcs_", "gs_")),
@@ -236,7 +238,10 @@ _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     # A job may copy between stores of all clouds, so it accepts the keys of all. Names that several clouds use are those of
     # S3 and GCS, and the keys of Azure have the prefix `azure_` then.
     "": (
-        _AZURE | {f"{prefix}{name}": key for prefix in _AZURE_PREFIXES for name, key in _AZURE.items()} | _GCS | _S3,
+        {name: key for name, key in _AZURE.items() if name not in _AMBIGUOUS}
+        | {f"{prefix}{name}": key for prefix in _AZURE_PREFIXES for name, key in _AZURE.items()}
+        | _GCS
+        | _S3,
         ("aws_", "s3_", "google_", "gcs_", "gs_"),
     ),
 }

@@ -331,11 +331,24 @@ pub fn builder(
     })
 }
 
-/// Returns the environment variables of this process.
+/// Returns the environment variables of this process, with the user's home folder.
 fn process_variables() -> BTreeMap<String, String> {
     // The library also replaces invalid UTF-8 in the values.
     let text = |text: OsString| text.to_string_lossy().into_owned();
-    env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+    let variables = env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+    with_home(variables, env::home_dir().map(|home| text(home.into_os_string())))
+}
+
+/// Adds `HOME` if it is unset or empty. The library asks the system for the home folder only if it reads the process's
+/// own variables.
+fn with_home(mut variables: BTreeMap<String, String>, home: Option<String>) -> BTreeMap<String, String> {
+    if let Some(home) = home {
+        let named = variables.entry("HOME".to_owned()).or_default();
+        if named.is_empty() {
+            *named = home;
+        }
+    }
+    variables
 }
 
 /// A provider that always returns the same token, which the program obtained by itself.
@@ -389,6 +402,18 @@ mod tests {
             assert!(refused.contains(&format!("bearer_token and {name}")), "{refused}");
         }
         assert!(made("tenant_id", &[], provider()).is_ok());
+    }
+
+    #[test]
+    fn a_process_without_home_still_finds_the_users_folder() {
+        let home = |set: &[&str], known: Option<&str>| {
+            let set = set.iter().map(|value| ("HOME".to_owned(), (*value).to_owned())).collect();
+            with_home(set, known.map(str::to_owned)).remove("HOME")
+        };
+        assert_eq!(home(&[], Some("/home/me")).as_deref(), Some("/home/me"));
+        assert_eq!(home(&[""], Some("/home/me")).as_deref(), Some("/home/me"));
+        assert_eq!(home(&["/set"], Some("/home/me")).as_deref(), Some("/set"));
+        assert_eq!(home(&[], None), None);
     }
 
     #[test]

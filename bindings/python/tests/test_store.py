@@ -1,6 +1,7 @@
 """Stores and their configuration."""
 
 import json
+import os
 import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -120,6 +121,16 @@ def test_values_that_make_no_sense():
     for negative in (-1, "-1s", timedelta(seconds=-1), float("nan")):
         with pytest.raises(ValueError, match="not a time: it must not be negative"):
             laneway.S3Store("lake", retry_config={"retry_timeout": negative})
+
+
+def test_a_process_without_home_still_finds_the_users_folder(monkeypatch):
+    import pwd
+
+    monkeypatch.delenv("HOME")
+    variables = laneway.S3Store("lake", role_session_name="x")._settings()["variables"]
+    assert variables["HOME"] == pwd.getpwuid(os.getuid()).pw_dir
+    monkeypatch.setenv("HOME", "/set")
+    assert laneway.S3Store("lake", role_session_name="x")._settings()["variables"]["HOME"] == "/set"
 
 
 def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monkeypatch):

@@ -319,13 +319,19 @@ def settings(
     if credentials:
         chosen["azure_credentials"] = credentials
     if variables:
-        chosen["variables"] = {**os.environ, **variables}
+        chosen["variables"] = {**_environment(), **variables}
     if "https_proxy" in chosen:
         chosen["http_proxy"] = chosen["https_proxy"]
     if scheme in ("gs", "") and not chosen.get("anonymous"):
         check_credentials(by)
     choose_endpoint(chosen, by)
     return bucket, chosen
+
+
+def _environment() -> dict[str, str]:
+    """Returns the process's variables, with the user's home folder even if `HOME` is unset, as in a system service."""
+    home = os.path.expanduser("~")
+    return ({} if home == "~" else {"HOME": home}) | dict(os.environ)
 
 
 def _hint(scheme: str, bare: str, known: _Known, keys: _Known) -> str:

@@ -118,6 +118,13 @@ def test_values_that_make_no_sense():
         laneway.S3Store("lake", access_key_id="id")
     with pytest.raises(ValueError, match="not a time"):
         laneway.S3Store("lake", client_options={"read_timeout": "soon"})
+    for given in ({"read_timeout": 0}, {"timeout": "0.5ms"}):
+        with pytest.raises(ValueError, match="^read_timeout: the value must be at least 1 ms"):
+            laneway.S3Store("lake", client_options=given)
+    with pytest.raises(ValueError, match="^server_side_encryption: unknown algorithm"):
+        laneway.S3Store("lake", server_side_encryption="rot13")
+    with pytest.raises(ValueError, match="^sse_customer_key_base64: "):
+        laneway.S3Store("lake", sse_customer_key_base64="short")
     for negative in (-1, "-1s", timedelta(seconds=-1), float("nan")):
         with pytest.raises(ValueError, match="not a time: it must not be negative"):
             laneway.S3Store("lake", retry_config={"retry_timeout": negative})

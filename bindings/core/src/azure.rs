@@ -21,17 +21,18 @@ const PARTS: [(&str, &str); 9] = [
 const CLI: &str = "use_azure_cli";
 /// The variable that chooses one of azure-identity's sources, and its value for the Azure CLI.
 const CHOICE: (&str, &str) = ("AZURE_TOKEN_CREDENTIALS", "AzureCliCredential");
+/// The variable's value for the identity of the machine. The library then uses no other identity in its place.
+const MANAGED: &str = "ManagedIdentityCredential";
 
-/// The part that uses the identity of the machine, which is the library's choice without other credentials. Its value is
-/// `true`.
+/// The part that uses the identity of the machine. Its value is `true`.
 const MACHINE: &str = "use_managed_identity";
 /// The variable by which App Service tells the URL of its machines' identity.
 const APP_SERVICE: &str = "IDENTITY_ENDPOINT";
 /// The variable that names one of several identities of a machine, or a service principal.
 const CLIENT: &str = "AZURE_CLIENT_ID";
 
-/// The parts that are credentials by themselves. The other parts only describe an identity, so they keep the
-/// environment's credentials.
+/// The parts that are credentials by themselves. A client id without any of them chooses an identity of the machine. The
+/// other parts only describe an identity, so they keep the environment's credentials.
 const IDENTITIES: [&str; 8] = [
     "account_key",
     "client_secret",
@@ -62,6 +63,11 @@ const REPLACED: [&str; 12] = [
 /// The variables with the account's name. A key and a SAS token belong to the account that these name.
 const ACCOUNTS: [&str; 2] = ["AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"];
 
+/// Returns the name of a part that is a credential by itself, if there is one.
+pub(crate) fn identity_in(parts: &BTreeMap<String, String>) -> Option<&'static str> {
+    IDENTITIES.into_iter().chain(["client_id"]).find(|name| parts.contains_key(*name))
+}
+
 /// Changes variables so that they have the credentials of the program. `account` is the account that the program passes.
 ///
 /// # Errors
@@ -76,9 +82,9 @@ pub(crate) fn replace_credentials(
         let why = format!("{one} and {other} are both credentials; pass only one of them");
         return Err(InvalidValue::Value(why));
     }
-    let is_machine = identities == [MACHINE];
-    if !identities.is_empty() {
-        // The identity of App Service is that of the machine.
+    let is_machine = identities == [MACHINE] || identities.is_empty() && parts.contains_key("client_id");
+    if is_machine || !identities.is_empty() {
+        // App Service tells its machines' identity by a variable.
         for name in REPLACED.into_iter().filter(|name| !(is_machine && *name == APP_SERVICE)) {
             variables.remove(name);
         }
@@ -91,6 +97,7 @@ pub(crate) fn replace_credentials(
     }
     if is_machine {
         variables.remove(CLIENT);
+        variables.insert(CHOICE.0.to_owned(), MANAGED.to_owned());
     }
     for (name, value) in parts.iter().filter(|(name, _)| *name != MACHINE) {
         if value.is_empty() {
@@ -141,10 +148,24 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_an_identity_keeps_the_credentials_of_the_environment() {
-        let made = replaced(&[("AZURE_CLIENT_SECRET", "s")], &[("client_id", "c")], Some("mine"));
-        let expected = ["AZURE_CLIENT_ID=c", "AZURE_CLIENT_SECRET=s"];
+    fn a_tenant_keeps_the_credentials_of_the_environment() {
+        let made = replaced(&[("AZURE_CLIENT_SECRET", "s")], &[("tenant_id", "t")], Some("mine"));
+        let expected = ["AZURE_CLIENT_SECRET=s", "AZURE_TENANT_ID=t"];
         assert_eq!(made, Ok(expected.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_client_id_alone_chooses_an_identity_of_the_machine() {
+        let environment =
+            [("AZURE_STORAGE_KEY", "theirs"), ("AZURE_CLIENT_SECRET", "s"), (APP_SERVICE, "http://h")];
+        let alone = replaced(&environment, &[("client_id", "c")], None);
+        assert_eq!(alone, replaced(&environment, &[("client_id", "c"), (MACHINE, "true")], None));
+        assert!(
+            alone.is_ok_and(|made| made.iter().all(|set| !set.contains("theirs") && !set.contains("SECRET")))
+        );
+        let principal = replaced(&[], &[("client_id", "c"), ("client_secret", "s")], None);
+        let expected = ["AZURE_CLIENT_ID=c", "AZURE_CLIENT_SECRET=s"];
+        assert_eq!(principal, Ok(expected.map(str::to_owned).to_vec()));
     }
 
     #[test]
@@ -156,11 +177,12 @@ mod tests {
     #[test]
     fn the_identity_of_the_machine_leaves_no_other_credentials() {
         let environment = [("AZURE_CLIENT_SECRET", "s"), ("AZURE_CLIENT_ID", "theirs")];
-        assert_eq!(replaced(&environment, &[(MACHINE, "true")], None), Ok(Vec::new()));
+        let choice = "AZURE_TOKEN_CREDENTIALS=ManagedIdentityCredential".to_owned();
+        assert_eq!(replaced(&environment, &[(MACHINE, "true")], None), Ok(vec![choice.clone()]));
         let chosen = replaced(&environment, &[(MACHINE, "true"), ("client_id", "mine")], None);
-        assert_eq!(chosen, Ok(vec!["AZURE_CLIENT_ID=mine".to_owned()]));
+        assert_eq!(chosen, Ok(vec!["AZURE_CLIENT_ID=mine".to_owned(), choice.clone()]));
         let service = replaced(&[(APP_SERVICE, "http://h")], &[(MACHINE, "true")], None);
-        assert_eq!(service, Ok(vec!["IDENTITY_ENDPOINT=http://h".to_owned()]));
+        assert_eq!(service, Ok(vec![choice, "IDENTITY_ENDPOINT=http://h".to_owned()]));
     }
 
     #[test]

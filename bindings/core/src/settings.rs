@@ -281,6 +281,16 @@ pub fn builder(
 ) -> Result<ClientBuilder, Failure> {
     let value = |name| settings.iter().find(|(known, _)| known == name).map(|(_, value)| value);
     let text = |name| value(name).cloned().map(Value::read::<String>).transpose().map_err(|why| why.of(name));
+    if let Some(Value::Pairs(parts)) = value("azure_credentials")
+        && let Some(name) = azure::identity_in(parts)
+        && let Some(other) = match (&provider, value("bearer_token")) {
+            (Some(_), _) => Some("a credential provider"),
+            (None, token) => token.map(|_| "bearer_token"),
+        }
+    {
+        let why = format!("{other} and {name} are both credentials; pass only one of them");
+        return Err(InvalidValue::Value(why).of("azure_credentials"));
+    }
     let builder = match (value("environment"), value("variables"), value("azure_credentials")) {
         (environment, variables, Some(Value::Pairs(parts))) => {
             let mut variables = match (environment, variables) {
@@ -321,11 +331,24 @@ pub fn builder(
     })
 }
 
-/// Returns the environment variables of this process.
+/// Returns the environment variables of this process, with the user's home folder.
 fn process_variables() -> BTreeMap<String, String> {
     // The library also replaces invalid UTF-8 in the values.
     let text = |text: OsString| text.to_string_lossy().into_owned();
-    env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+    let variables = env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+    with_home(variables, env::home_dir().map(|home| text(home.into_os_string())))
+}
+
+/// Adds `HOME` if it is unset or empty. The library asks the system for the home folder only if it reads the process's
+/// own variables.
+fn with_home(mut variables: BTreeMap<String, String>, home: Option<String>) -> BTreeMap<String, String> {
+    if let Some(home) = home {
+        let named = variables.entry("HOME".to_owned()).or_default();
+        if named.is_empty() {
+            *named = home;
+        }
+    }
+    variables
 }
 
 /// A provider that always returns the same token, which the program obtained by itself.
@@ -358,6 +381,39 @@ mod tests {
             let refused = made(&[(alone, "value")]).unwrap_err();
             assert!(refused.message.contains("belong together"), "{}", refused.message);
         }
+    }
+
+    #[test]
+    fn a_token_source_goes_with_no_other_credentials_of_azure() {
+        let made = |part: &str, texts: &[(&str, &str)], provider: Option<Arc<dyn CredentialProvider>>| {
+            let mut settings = of_texts(texts.iter().copied(), kind_of).expect("settings");
+            let parts = BTreeMap::from([(part.to_owned(), "hush".to_owned())]);
+            settings.push(("azure_credentials".to_owned(), Value::Pairs(parts)));
+            client(settings, provider)
+        };
+        let provider = || -> Option<Arc<dyn CredentialProvider>> {
+            Some(Arc::new(LastingToken(BearerToken::new("t".to_owned()))))
+        };
+        for name in ["account_key", "sas_token", "client_id"] {
+            let refused = made(name, &[], provider()).unwrap_err().message;
+            assert!(refused.starts_with("azure_credentials: a credential provider and "), "{refused}");
+            assert!(refused.contains(name) && !refused.contains("hush"), "{refused}");
+            let refused = made(name, &[("bearer_token", "t")], None).unwrap_err().message;
+            assert!(refused.contains(&format!("bearer_token and {name}")), "{refused}");
+        }
+        assert!(made("tenant_id", &[], provider()).is_ok());
+    }
+
+    #[test]
+    fn a_process_without_home_still_finds_the_users_folder() {
+        let home = |set: &[&str], known: Option<&str>| {
+            let set = set.iter().map(|value| ("HOME".to_owned(), (*value).to_owned())).collect();
+            with_home(set, known.map(str::to_owned)).remove("HOME")
+        };
+        assert_eq!(home(&[], Some("/home/me")).as_deref(), Some("/home/me"));
+        assert_eq!(home(&[""], Some("/home/me")).as_deref(), Some("/home/me"));
+        assert_eq!(home(&["/set"], Some("/home/me")).as_deref(), Some("/set"));
+        assert_eq!(home(&[], None), None);
     }
 
     #[test]

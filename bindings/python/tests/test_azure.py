@@ -90,6 +90,18 @@ def test_keys_by_all_their_names():
     assert chosen(fabric)["azure_endpoint"] == "https://onelake.blob.fabric.microsoft.com"
 
 
+def test_a_client_id_alone_chooses_an_identity_of_the_machine(endpoint, stored, monkeypatch):
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", ACCOUNT)
+    monkeypatch.setenv("AZURE_STORAGE_KEY", ACCOUNT_KEY)
+    monkeypatch.setenv("IDENTITY_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.delenv("IDENTITY_HEADER", raising=False)
+    assert laneway.AzureStore("lake", endpoint=endpoint).get(stored).bytes() == b"bytes"
+    assert laneway.AzureStore("lake", endpoint=endpoint, use_managed_identity=False).get(stored).bytes() == b"bytes"
+    for identity in ({"client_id": "c"}, {"use_managed_identity": True}):
+        with pytest.raises(UnauthenticatedError, match="IDENTITY_HEADER isn't set"):
+            laneway.AzureStore("lake", endpoint=endpoint, **identity).head(stored)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -97,6 +109,7 @@ def test_keys_by_all_their_names():
         ({"container_name": "lake", "azure_container_name": "sea"}, "Duplicate key: the container"),
         ({"account_key": "a", "access_key": "b"}, "Duplicate key"),
         ({"account_key": "a2V5", "sas_token": "sig=a"}, "account_key and sas_token are both credentials"),
+        ({"account_key": "a2V5", "credential_provider": dict}, "a credential provider and account_key are both credentials"),
         ({"sas_token": ""}, "sas_token is empty"),
         ({"endpoint": "localhost:10000"}, "^endpoint: "),
         ({"encryption_key": "k"}, "'encryption_key' has no meaning here"),
@@ -154,6 +167,8 @@ def test_azurite_needs_no_other_key():
     }
     _, anonymous = settings("az", None, None, None, {"use_emulator": True, "skip_signature": True})
     assert "azure_credentials" not in anonymous
+    _, provided = settings("az", None, None, None, {"use_emulator": True}, dict)
+    assert "azure_credentials" not in provided
 
 
 def test_secrets_show_only_in_pickles():
@@ -209,6 +224,20 @@ def test_the_login_of_the_azure_cli_is_used_if_chosen(endpoint, stored, monkeypa
     assert laneway.AzureStore("lake", endpoint=endpoint, use_azure_cli=True).get(stored).bytes() == b"bytes"
 
 
+def test_no_login_takes_the_place_of_a_chosen_managed_identity(endpoint, server, stored, monkeypatch, tmp_path):
+    program = tmp_path / "az"
+    program.write_text(f"#!{sys.executable}\nprint('{{\"accessToken\": \"any\", \"expires_on\": 4000000000}}')\n")
+    program.chmod(0o755)
+    (tmp_path / "azureProfile.json").write_text("{}")
+    monkeypatch.setenv("AZURE_CONFIG_DIR", str(tmp_path))
+    # The server has no identity to give.
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", server)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert laneway.AzureStore("lake", endpoint=endpoint).get(stored).bytes() == b"bytes"
+    with pytest.raises(UnauthenticatedError, match="a managed identity is the only credential"):
+        laneway.AzureStore("lake", endpoint=endpoint, use_managed_identity=True).head(stored)
+
+
 def test_a_job_copies_between_azure_and_another_cloud(make, anywhere, server, endpoint, tmp_path):
     # The settings of both stores hold for the whole job, so neither may be anonymous.
     store = make(skip_signature=False)
@@ -223,6 +252,10 @@ def test_a_job_copies_between_azure_and_another_cloud(make, anywhere, server, en
 def test_a_jobs_keys_of_azure_have_no_other_prefix():
     with pytest.raises(UnknownConfigurationKeyError, match="a job has no key 'aws_account_key'"):
         laneway.copy("a", "az://lake/a", config={"aws_account_key": "hush"})
+    with pytest.raises(UnknownConfigurationKeyError, match="'access_key'; similar keys are access_key_id"):
+        laneway.copy("a", "s3://lake/a", config={"access_key": "hush"})
+    _, chosen = settings("", {"azure_storage_access_key": "k"}, None, None, {})
+    assert chosen == {"azure_credentials": {"account_key": "k"}}
     _, chosen = settings("", {"azure_endpoint": "http://h:1/a", "account_name": "a", "endpoint": "http://h:2", "azure_token": "t"}, None, None, {})
     assert chosen == {
         "azure_endpoint": "http://h:1/a",

@@ -209,10 +209,25 @@ class Token:
         ({"account_key": "k", "sas_token": "sig=s", "anon": True}, {"account_key": "k"}),
         ({"account_name": "a", "anon": True}, {"account_name": "a", "skip_signature": True}),
         ({"account_name": "a", "anon": False}, {"account_name": "a"}),
+        ({"access_key": "k", "azure_sas_key": "sig=s", "anon": True}, {"access_key": "k"}),
+        ({"token": "t", "anon": True}, {"token": "t"}),
+        ({"bearer_token": "t", "anon": True}, {"bearer_token": "t"}),
+        ({"client_id": "c", "anon": True}, {"client_id": "c"}),
+        ({"tenant_id": "t", "anon": True}, {"tenant_id": "t", "skip_signature": True}),
+        ({"use_azure_cli": True, "anon": True}, {"use_azure_cli": True}),
+        ({"use_azure_cli": False, "anon": True}, {"use_azure_cli": False, "skip_signature": True}),
+        (
+            {"client_id": "c", "tenant_id": "t", "federated_token_file": "f", "anon": True},
+            {"client_id": "c", "tenant_id": "t", "federated_token_file": "f"},
+        ),
+        ({"config": {"azure_storage_account_key": "k"}, "anon": True}, {"config": {"azure_storage_account_key": "k"}}),
+        ({"credential_provider": dict, "account_key": "k", "anon": True}, {"credential_provider": dict}),
         ({"connection_string": "AccountName=a", "account_key": "k", "account_host": "h"}, {"connection_string": "AccountName=a"}),
         ({"account_host": "a.blob.core.chinacloudapi.cn"}, {"endpoint": "https://a.blob.core.chinacloudapi.cn"}),
         ({"credential": "?sv=2021&sig=s"}, {"sas_token": "?sv=2021&sig=s"}),
         ({"credential": "a2V5"}, {"account_key": "a2V5"}),
+        ({"credential": "a2V5sig=="}, {"account_key": "a2V5sig=="}),
+        ({"credential": "?sig=s"}, {"sas_token": "?sig=s"}),
         ({"credential": SimpleNamespace(signature="sig=s")}, {"sas_token": "sig=s"}),
         (
             {"credential": SimpleNamespace(named_key=SimpleNamespace(name="a", key="k"))},
@@ -239,6 +254,8 @@ def test_a_credential_of_azure_identity_gives_tokens(filesystem, server, folder)
     fs.pipe_file(f"{folder}/k", b"bytes")
     assert filesystem("az").cat_file(f"{folder}/k") == b"bytes"
     assert credential.scopes == ["https://storage.azure.com/.default"]
+    provided = laneway_fsspec.AzureFileSystem(anon=True, account_key="a2V5", credential_provider=dict)._settings()
+    assert provided == {"credential_provider": dict}
     with pytest.raises(TypeError, match="credential must be"):
         laneway_fsspec.AzureFileSystem(account_name="a", credential=3)
     with pytest.raises(ValueError, match="location_mode"):
@@ -260,8 +277,24 @@ def test_a_url_of_azure_can_name_the_account(filesystem, folder):
     fs, _ = fsspec.core.url_to_fs("abfss://lake@other.dfs.core.chinacloudapi.cn/k")
     assert fs._settings()["azure_account"] == "other"
     assert fs._settings()["azure_endpoint"] == "https://other.blob.core.chinacloudapi.cn"
+    url = "abfss://lake@other.dfs.core.windows.net/k"
+    for given in ({"account_host": "h"}, {"endpoint": "https://h"}, {"endpoint_url": "https://h"}, {"config": {"azure_endpoint": "https://h"}}):
+        fs, _ = fsspec.core.url_to_fs(url, **given)
+        assert (fs._settings()["azure_account"], fs._settings()["azure_endpoint"]) == ("other", "https://h")
     with pytest.raises(ValueError, match="user or a password"):
         fsspec.core.url_to_fs("abfss://lake@other.example.com/k")
+
+
+@pytest.mark.parametrize("path", ["table.parquet/part-0", "v1.2/data", "az://table.parquet/part-0", "mine.example.com/lake/k", "a.txt"])
+def test_a_dot_in_the_first_name_makes_it_no_host_of_azure(path):
+    assert laneway_fsspec.AzureFileSystem._strip_protocol(path) == path.removeprefix("az://")
+    with pytest.raises(laneway.exceptions.InvalidError, match="3 to 63"):
+        laneway_fsspec.AzureFileSystem(account_name="a", anon=True).rm(path, recursive=True)
+
+
+def test_a_host_of_azure_in_a_path_is_not_its_container():
+    for host in ("mine.dfs.core.windows.net", "mine.blob.core.chinacloudapi.cn"):
+        assert laneway_fsspec.AzureFileSystem._strip_protocol(f"abfs://{host}/lake/k") == "lake/k"
 
 
 def test_options_without_a_meaning_are_logged_in_one_line(caplog):

@@ -1,6 +1,7 @@
 """Stores and their configuration."""
 
 import json
+import os
 import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -117,9 +118,26 @@ def test_values_that_make_no_sense():
         laneway.S3Store("lake", access_key_id="id")
     with pytest.raises(ValueError, match="not a time"):
         laneway.S3Store("lake", client_options={"read_timeout": "soon"})
+    for given in ({"read_timeout": 0}, {"timeout": "0.5ms"}):
+        with pytest.raises(ValueError, match="^read_timeout: the value must be at least 1 ms"):
+            laneway.S3Store("lake", client_options=given)
+    with pytest.raises(ValueError, match="^server_side_encryption: unknown algorithm"):
+        laneway.S3Store("lake", server_side_encryption="rot13")
+    with pytest.raises(ValueError, match="^sse_customer_key_base64: "):
+        laneway.S3Store("lake", sse_customer_key_base64="short")
     for negative in (-1, "-1s", timedelta(seconds=-1), float("nan")):
         with pytest.raises(ValueError, match="not a time: it must not be negative"):
             laneway.S3Store("lake", retry_config={"retry_timeout": negative})
+
+
+def test_a_process_without_home_still_finds_the_users_folder(monkeypatch):
+    import pwd
+
+    monkeypatch.delenv("HOME")
+    variables = laneway.S3Store("lake", role_session_name="x")._settings()["variables"]
+    assert variables["HOME"] == pwd.getpwuid(os.getuid()).pw_dir
+    monkeypatch.setenv("HOME", "/set")
+    assert laneway.S3Store("lake", role_session_name="x")._settings()["variables"]["HOME"] == "/set"
 
 
 def test_pickles_carry_configuration_and_no_secret_of_the_environment(make, monkeypatch):

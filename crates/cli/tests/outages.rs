@@ -269,7 +269,10 @@ fn a_store_that_goes_away_for_good_ends_a_job_with_one_line() {
         let run = run.complains(&["502"]);
         assert!(run.stderr.contains(" not done, "), "{}", run.stderr);
         let there = endpoint.server().store().keys("bucket").iter().filter(|k| k.starts_with("up/")).count();
-        let summary = format!("{there} files, 1 failed, ");
-        assert!(run.stderr.contains(&summary), "{there} of {FILES} are there: {}", run.stderr);
+        let (before, _) = run.stderr.split_once(" files, 1 failed, ").expect("a summary");
+        let done: usize =
+            before.rsplit(char::is_whitespace).next().unwrap_or_default().parse().expect("a number");
+        // The job can end while the answers to the last files that have arrived are still under way.
+        assert!(0 < done && done <= there, "{there} of {FILES} are there: {}", run.stderr);
     }
 }

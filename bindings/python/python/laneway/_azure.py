@@ -31,7 +31,7 @@ def choose_endpoint(chosen: dict[str, Any], by: Mapping[str, tuple[str, Any]]) -
     url = chosen.get("azure_endpoint") or os.environ.get("AZURITE_BLOB_STORAGE_URL") or _AZURITE
     # Emulators have the account's name in the path.
     chosen["azure_endpoint"] = url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/{account}"
-    if not chosen.get("anonymous"):
+    if not chosen.get("anonymous") and "credential_provider" not in chosen:
         # The library knows the key of Microsoft's emulators by this text.
         emulated = {"connection_string": "UseDevelopmentStorage=true"}
         credentials = chosen.setdefault("azure_credentials", {})

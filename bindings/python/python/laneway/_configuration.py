@@ -181,6 +181,7 @@ _AZURE: _Known = {
     "authority_host": _Credential("authority_host", str),
     "federated_token_file": _Credential("federated_token_file", _text),
     "use_azure_cli": _Credential("use_azure_cli", lambda value: "true" if _is(value) else None),
+    "use_managed_identity": _Credential("use_managed_identity", lambda value: "true" if _is(value) else None),
     "skip_signature": _Setting("anonymous", _is),
     "credential_type": _Refused("Laneway uses the credentials that you pass; pass only those"),
     "disable_tagging": _Refused("tags are sent only if you pass them"),
@@ -228,6 +229,8 @@ _RETRY: _Known = {
     "backoff": _Refused("the engine chooses the pauses between retries, and follows the store's `Retry-After`"),
 }
 _AZURE_PREFIXES = ("azure_storage_", "azure_")
+# Names of Azure's account key that users of S3 write for `access_key_id`. A job accepts them only with Azure's prefix.
+_AMBIGUOUS = ("access_key", "master_key")
 _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     "s3": (_S3, ("aws_", "s3_")),
     "gs": (_GCS, ("google_", "gcs_", "gs_")),
@@ -235,7 +238,10 @@ _OWN: dict[str, tuple[_Known, tuple[str, ...]]] = {
     # A job may copy between stores of all clouds, so it accepts the keys of all. Names that several clouds use are those of
     # S3 and GCS, and the keys of Azure have the prefix `azure_` then.
     "": (
-        _AZURE | {f"{prefix}{name}": key for prefix in _AZURE_PREFIXES for name, key in _AZURE.items()} | _GCS | _S3,
+        {name: key for name, key in _AZURE.items() if name not in _AMBIGUOUS}
+        | {f"{prefix}{name}": key for prefix in _AZURE_PREFIXES for name, key in _AZURE.items()}
+        | _GCS
+        | _S3,
         ("aws_", "s3_", "google_", "gcs_", "gs_"),
     ),
 }
@@ -265,11 +271,12 @@ def settings(
     client_options: Config | None,
     retry_config: Config | None,
     kwargs: Config,
+    provider: Callable[[], dict[str, Any]] | None = None,
 ) -> tuple[str | None, dict[str, Any]]:
     """Returns the bucket, if a key names it, and the settings of the library's client."""
     keys, _ = _OWN[scheme]
     bucket: str | None = None
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, Any] = {} if provider is None else {"credential_provider": provider}
     variables: dict[str, str] = {}
     credentials: dict[str, str] = {}
     # Maps each setting to the key that set it and the value, to find keys that contradict each other.
@@ -312,13 +319,19 @@ def settings(
     if credentials:
         chosen["azure_credentials"] = credentials
     if variables:
-        chosen["variables"] = {**os.environ, **variables}
+        chosen["variables"] = {**_environment(), **variables}
     if "https_proxy" in chosen:
         chosen["http_proxy"] = chosen["https_proxy"]
     if scheme in ("gs", "") and not chosen.get("anonymous"):
         check_credentials(by)
     choose_endpoint(chosen, by)
     return bucket, chosen
+
+
+def _environment() -> dict[str, str]:
+    """Returns the process's variables, with the user's home folder even if `HOME` is unset, as in a system service."""
+    home = os.path.expanduser("~")
+    return ({} if home == "~" else {"HOME": home}) | dict(os.environ)
 
 
 def _hint(scheme: str, bare: str, known: _Known, keys: _Known) -> str:
@@ -344,6 +357,14 @@ def is_bucket(scheme: str, name: str) -> bool:
 def given_keys(scheme: str, *configs: Config | None) -> set[str]:
     """Returns the keys of some configurations, without the prefixes that they may have."""
     return {_bare(scheme, name) for config in configs for name, value in (config or {}).items() if value is not None}
+
+
+def azure_credential(name: str, value: Any) -> str | None:
+    """Returns the part of Azure's credentials that a key passes, by any name of the key. Returns `None` if it passes none."""
+    match _AZURE.get(_bare("az", name)):
+        case _Credential(part, of) if value and of(value) is not None:
+            return part
+    return None
 
 
 def _bare(scheme: str, name: str) -> str:

@@ -270,7 +270,16 @@ _OPTIONS = re.compile(rf"(?<!login )(?<!ls )(?<![\w/-])({'|'.join(map(re.escape,
 
 
 # A message about a setting begins with the name that the setting has in every language.
-_RENAMED = {"s3_endpoint": "endpoint", "gcs_endpoint": "base_url", "azure_endpoint": "endpoint", "azure_credentials": "AzureStore"}
+_RENAMED = {
+    "azure_credentials": "AzureStore",
+    "azure_endpoint": "endpoint",
+    "customer_key": "sse_customer_key_base64",
+    "gcs_endpoint": "base_url",
+    "retry_for": "retry_timeout",
+    "s3_endpoint": "endpoint",
+    "sse": "server_side_encryption",
+    "stall_timeout": "read_timeout",
+}
 _SETTING = re.compile(rf"^({'|'.join(_RENAMED)})(?=: )")
 
 

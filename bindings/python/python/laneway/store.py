@@ -69,9 +69,7 @@ class _Store(_BaseStore):
             **kwargs,
         }
         arguments = {name: value for name, value in arguments.items() if value is not None}
-        bucket_of_config, chosen = settings(cls._scheme, config, client_options, retry_config, kwargs)
-        if credential_provider is not None:
-            chosen["credential_provider"] = credential_provider
+        bucket_of_config, chosen = settings(cls._scheme, config, client_options, retry_config, kwargs, credential_provider)
         what = cls._bucket_key.removesuffix("_name")
         if bucket and bucket_of_config and bucket != bucket_of_config:
             raise UsageError(f"Duplicate key: the {what} is given as {bucket!r} and as {bucket_of_config!r}")
@@ -131,8 +129,8 @@ class _Store(_BaseStore):
         others.pop("prefix", None)
         provider = others.pop("credential_provider", None)
         config, client, retry = (others.pop(name, None) for name in ("config", "client_options", "retry_config"))
-        _, chosen = settings(self._scheme, config, client, retry, others)
-        return chosen if provider is None else {**chosen, "credential_provider": provider}
+        _, chosen = settings(self._scheme, config, client, retry, others, provider)
+        return chosen
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
@@ -186,14 +184,15 @@ class AzureStore(_Store):
     """A container of Azure Blob Storage, or of a server that speaks its protocol, such as Azurite.
 
     The usual keys are `account_name`, and one of `account_key`, `sas_token`, `connection_string`, `token`,
-    `use_azure_cli=True` and `skip_signature=True` (no credentials). An identity of Entra ID has `tenant_id`, `client_id`,
-    and `client_secret` or `federated_token_file`. `endpoint` is the URL of the account's Blob service, if it isn't
-    Azure's. `use_emulator=True` is Azurite on this machine. The keys are keyword arguments, or keys of `config`, where
-    they may have the prefix `azure_storage_` or `azure_`. Client options and `retry_config` are those of `S3Store`.
+    `use_azure_cli=True`, `use_managed_identity=True` and `skip_signature=True` (no credentials). An identity of Entra ID
+    has `tenant_id`, `client_id`, and `client_secret` or `federated_token_file`. A `client_id` without these two is the
+    managed identity with this id. `endpoint` is the URL of the account's Blob service, if it isn't Azure's.
+    `use_emulator=True` is Azurite on this machine. The keys are keyword arguments, or keys of `config`, where they may
+    have the prefix `azure_storage_` or `azure_`. Client options and `retry_config` are those of `S3Store`.
 
     Credentials among the keys replace all of the environment's. Without them, the store uses the same variables as
     Azure's own tools, the identity of the machine, or the login of the Azure CLI. A `credential_provider` returns tokens
-    of Entra ID.
+    of Entra ID, and can't be combined with credentials among the keys.
     """
 
     _scheme = "az"

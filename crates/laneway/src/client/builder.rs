@@ -35,6 +35,9 @@ pub struct ClientBuilder {
     unreadable: Vec<BadVariable>,
 }
 
+/// The minimum stall timeout. With a timeout of zero, each request would fail before a server can answer it.
+const STALL_TIMEOUT_MIN: Duration = Duration::from_millis(1);
+
 impl Client {
     /// Starts to build a client that uses the public endpoints of the clouds.
     pub fn builder() -> ClientBuilder {
@@ -98,13 +101,17 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for a `LANEWAY_` variable that can't be read, for an
-    /// unreadable CA file, and for a proxy that isn't a URL. The error names a variable but not its value.
+    /// unreadable CA file, for a proxy that isn't a URL, and for a stall timeout below 1 ms. The error names a
+    /// variable but not its value.
     /// [`ErrorKind::Local`](crate::ErrorKind::Local) if threads can't be started. If an endpoint isn't a URL,
     /// the first call that needs it returns the error.
     pub fn build(self) -> Result<Client, Error> {
         let Self { settings, engine, budgets, unreadable } = self;
         if let Some(unreadable) = unreadable.into_iter().next() {
             return Err(unreadable.into());
+        }
+        if settings.network.stall_timeout < STALL_TIMEOUT_MIN {
+            return Err(Error::usage("", "stall_timeout: the time must be at least 1 ms"));
         }
         Client::start(engine.unwrap_or_else(|| Engine::of_process(&budgets)), settings)
     }
@@ -389,7 +396,7 @@ impl ClientBuilder {
     }
 
     /// Sets how long a request may go without a byte in either direction before Laneway sends it again. The
-    /// default is 30 s.
+    /// default is 30 s. [`build`](Self::build) refuses less than 1 ms.
     #[must_use]
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.settings.network.stall_timeout = timeout;
@@ -502,6 +509,15 @@ impl fmt::Debug for ClientBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refuses_a_stall_timeout_in_which_no_server_can_answer() {
+        for timeout in [Duration::ZERO, Duration::from_micros(999)] {
+            let error = Client::builder().stall_timeout(timeout).build().unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains("stall_timeout"), "{error}");
+        }
+        assert!(Client::builder().stall_timeout(Duration::from_millis(1)).build().is_ok());
+    }
 
     #[test]
     fn refuses_an_invalid_or_framing_header_and_hides_its_value() {

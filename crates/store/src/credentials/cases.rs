@@ -415,6 +415,7 @@ doesn't try another identity then. The order of the sources from AZURE_CLIENT_SE
 | `AZURE_STORAGE_KEY`, `_ACCOUNT_KEY`, `_ACCESS_KEY` | the account's key | a key that isn't base64, a URL of another account |
 | `AZURE_STORAGE_SAS_TOKEN`, `_SAS_KEY` | a SAS token | no `sig`, an expired `se`, plain HTTP to another machine |
 | `AZURE_TOKEN_CREDENTIALS=AzureCliCredential` | a token of the Azure CLI's login | no login |
+| `AZURE_TOKEN_CREDENTIALS=ManagedIdentityCredential` | a token of `IDENTITY_ENDPOINT` or of the machine's metadata service | no answer, a refusal |
 | `AZURE_STORAGE_TOKEN` | a token, which isn't renewed | plain HTTP to another machine |
 | `AZURE_CLIENT_SECRET` | a token of a service principal | no `AZURE_TENANT_ID` or `AZURE_CLIENT_ID` |
 | `AZURE_CLIENT_CERTIFICATE_PATH` | | always: not supported yet |

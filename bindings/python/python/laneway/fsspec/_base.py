@@ -25,7 +25,9 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
 
     @staticmethod
     def _understood(options: dict[str, Any]) -> dict[str, Any]:
-        """Converts fsspec's storage options to keyword arguments of stores."""
+        """Converts fsspec's storage options to keyword arguments of stores, which include `config` and
+        `credential_provider` if they are passed.
+        """
         return options
 
     def __init__(
@@ -43,8 +45,9 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         max_paths: int | None = None,
         **options: Any,
     ) -> None:
-        options = self._understood(options)
-        credential_provider = options.pop("credential_provider", credential_provider)
+        shared = {"config": config, "credential_provider": credential_provider}
+        options = self._understood({name: value for name, value in shared.items() if value is not None} | options)
+        config, credential_provider = options.pop("config", None), options.pop("credential_provider", None)
         listings_expiry_time = options.pop("listings_expiry_time", listings_expiry_time)
         if listings_expiry_time is not None and listings_expiry_time <= 0:
             # gcsfs turns its cache off with `cache_timeout=0`.
@@ -53,7 +56,7 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         if (block_size := options.pop("default_block_size", None)) is not None:
             self.blocksize = int(block_size)
         # Check the options here, so that a mistake is reported before the first file is opened.
-        settings(self._scheme, config, client_options, retry_config, options)
+        settings(self._scheme, config, client_options, retry_config, options, credential_provider)
         self._store_arguments = {
             "config": config,
             "client_options": client_options,
@@ -76,8 +79,8 @@ class Base(AsyncFileSystem):  # type: ignore[misc, unused-ignore]
         others = dict(self._store_arguments)
         provider = others.pop("credential_provider")
         config, client_options, retry_config = (others.pop(name) for name in ("config", "client_options", "retry_config"))
-        _, chosen = settings(self._scheme, config, client_options, retry_config, others)
-        return chosen if provider is None else {**chosen, "credential_provider": provider}
+        _, chosen = settings(self._scheme, config, client_options, retry_config, others, provider)
+        return chosen
 
     @property
     def loop(self) -> Any:

@@ -25,7 +25,7 @@ from laneway.fsspec._entries import file as entry_of_file
 from laneway.fsspec._entries import state
 from laneway.fsspec._files import open_file, open_stream, said
 from laneway.fsspec._listing import Listing
-from laneway.fsspec._options import of_azure, of_gcs, of_s3
+from laneway.fsspec._options import HOST_OF_URL, of_azure, of_gcs, of_s3
 from laneway.store import AzureStore, GCSStore, S3Store
 from laneway.types import Progress, SignMethod
 
@@ -456,10 +456,10 @@ class AzureFileSystem(LanewayFileSystem):
         stripped = super()._strip_protocol(path)
         if not isinstance(stripped, str):
             return stripped
-        # A URL may also be `abfs://account.dfs.core.windows.net/container/key`. Names of containers have no dots.
+        # A URL may also be `abfs://account.dfs.core.windows.net/container/key`.
         first, slash, rest = stripped.partition("/")
         container, at, _ = first.partition("@")
-        return rest if "." in first and not at else container + slash + rest
+        return rest if not at and _is_azure_host(first) else container + slash + rest
 
     @staticmethod
     def _get_kwargs_from_urls(path: Any) -> dict[str, str]:
@@ -471,7 +471,20 @@ class AzureFileSystem(LanewayFileSystem):
         # The library refuses hosts of other services. The container of a URL without one doesn't matter here.
         _, container, _ = url_parts(f"{scheme}://{first if '@' in first else f'any@{first}'}/")
         _, account = named_account(container)
-        return {"account_name": account["account_name"], "account_host": account["endpoint"].removeprefix("https://")}
+        return {"account_name": account["account_name"], HOST_OF_URL: account["endpoint"].removeprefix("https://")}
+
+
+def _is_azure_host(name: str) -> bool:
+    """Returns whether the first name of a path is a host of Azure, and not a container. Names of containers have no dots,
+    but a path whose container is missing may begin with a file that has one.
+    """
+    if "." not in name:
+        return False
+    try:
+        url_parts(f"abfss://any@{name}/")
+    except ValueError:
+        return False
+    return True
 
 
 def _is_plain(source: Any, destination: Any) -> bool:

@@ -8,6 +8,7 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
+from laneway._configuration import azure_credential, given_keys
 from laneway.exceptions import UnknownConfigurationKeyError
 
 _LOGGER = logging.getLogger("laneway")
@@ -59,8 +60,11 @@ _ADLFS_IGNORED = (
     "socket_timeout",
     "timeout",
 )
-# Options that are credentials by themselves, in the order in which adlfs prefers them.
+# Credentials of adlfs, in the order in which it prefers them. `AzureStore` refuses any other two credentials.
 _AZURE_CREDENTIALS = ("connection_string", "credential_provider", "account_key", "sas_token", "client_secret")
+# The option with the host of a URL. fsspec refuses a URL whose options differ from those of the caller, so it isn't
+# `account_host`.
+HOST_OF_URL = "_host_of_url"
 # The scope of tokens for the Blob service.
 _AZURE_SCOPE = "https://storage.azure.com/.default"
 
@@ -151,8 +155,9 @@ def of_gcs(options: dict[str, Any]) -> dict[str, Any]:
 
 def of_azure(options: dict[str, Any]) -> dict[str, Any]:
     """Converts options of adlfs to options of `AzureStore`. `credential` is an object of azure-identity, an account key or
-    a SAS token. As in adlfs, the first of several credentials is used, and `anon=True` has a meaning only without any. A
-    connection string goes before `account_host`.
+    a SAS token. As in adlfs, the first of several credentials is used, and `anon=True` has a meaning only without any
+    credentials, including those in `config`. A connection string goes before `account_host`, which
+    goes before the host of a URL.
     """
     options = _renamed(options, _ADLFS)
     _leave_out(options, _ADLFS_IGNORED)
@@ -161,15 +166,21 @@ def of_azure(options: dict[str, Any]) -> dict[str, Any]:
         raise UnknownConfigurationKeyError(f"location_mode is {mode!r}, but Laneway reads only the primary location; set `account_host` to the host of the secondary one")
     if (credential := options.pop("credential", None)) is not None:
         options |= _of_credential(credential)
-    host = options.pop("account_host", None)
-    if host and not any(options.get(name) for name in ("connection_string", "endpoint", "use_emulator")):
+    of_url = options.pop(HOST_OF_URL, None)
+    host = options.pop("account_host", None) or of_url
+    given = {name: value for name, value in ((options.get("config") or {}) | options).items() if value}
+    if host and not given_keys("az", given) & {"connection_string", "endpoint", "endpoint_url", "use_emulator"}:
         options["endpoint"] = f"https://{host}"
     anonymous = options.pop("anon", None)
-    credentials = [name for name in _AZURE_CREDENTIALS if options.get(name)]
-    if anonymous and not credentials:
+    parts = {name: azure_credential(name, value) for name, value in options.items()}
+    if options.get("credential_provider") is not None:
+        parts["credential_provider"] = "credential_provider"
+    passed = {*parts.values(), *(azure_credential(name, value) for name, value in (options.get("config") or {}).items())}
+    dropped = [name for name in _AZURE_CREDENTIALS if name in passed][1:]
+    options = {name: value for name, value in options.items() if parts[name] not in dropped}
+    # The authority and the tenant only describe an identity.
+    if anonymous and not passed - {None, "authority_host", "tenant_id"}:
         options["skip_signature"] = True
-    for name in credentials[1:]:
-        del options[name]
     return options
 
 
@@ -181,8 +192,9 @@ def _of_credential(credential: Any) -> dict[str, Any]:
         return {"account_name": named.name, "account_key": named.key}
     text = getattr(credential, "signature", credential)
     if isinstance(text, str):
-        # A SAS token is a query with a signature, and an account key is base64.
-        return {"sas_token" if "sig=" in text else "account_key": text}
+        # A SAS token is a query with a signature. An account key is base64, which may end in `sig==`.
+        is_sas = "&" in text or text.removeprefix("?").startswith("sig=")
+        return {"sas_token" if is_sas else "account_key": text}
     raise TypeError("credential must be an object of azure-identity with get_token, an account key or a SAS token")
 
 

@@ -104,6 +104,8 @@ enum Source {
     },
     /// The virtual machine's identity, or else the login of the Azure CLI.
     Machine,
+    /// The virtual machine's identity, and no other identity in its place.
+    OnlyMachine,
     /// The login of the Azure CLI, without asking the machine for its identity first.
     Login,
 }
@@ -115,7 +117,7 @@ impl Source {
             Self::Secret { .. } => "AZURE_CLIENT_SECRET",
             Self::Workload { .. } => "AZURE_FEDERATED_TOKEN_FILE",
             Self::AppService { .. } => "IDENTITY_ENDPOINT",
-            Self::Machine => MACHINE,
+            Self::Machine | Self::OnlyMachine => MACHINE,
             Self::Login => CHOICE,
         }
     }
@@ -129,8 +131,17 @@ impl Source {
         let needed = |name: &'static str, by: &str| {
             get(name).ok_or_else(|| CredentialFailure::unusable(by, format!("{name} isn't set")))
         };
-        if get(CHOICE).is_some_and(|choice| choice.eq_ignore_ascii_case(CLI)) {
+        let app_service = || {
+            let endpoint = get("IDENTITY_ENDPOINT")?;
+            let header = needed("IDENTITY_HEADER", "IDENTITY_ENDPOINT");
+            Some(header.map(|header| Self::AppService { endpoint, header }))
+        };
+        let choice = get(CHOICE).unwrap_or_default();
+        if choice.eq_ignore_ascii_case(CLI) {
             return Ok(Self::Login);
+        }
+        if choice.eq_ignore_ascii_case(MANAGED) {
+            return app_service().unwrap_or(Ok(Self::OnlyMachine));
         }
         if let Some(token) = get("AZURE_STORAGE_TOKEN") {
             return Ok(Self::Token(token));
@@ -149,20 +160,17 @@ impl Source {
             let (tenant, client) = (needed("AZURE_TENANT_ID", by)?, needed("AZURE_CLIENT_ID", by)?);
             return Ok(Self::Workload { tenant, client, file });
         }
-        if let Some(endpoint) = get("IDENTITY_ENDPOINT") {
-            let header = needed("IDENTITY_HEADER", "IDENTITY_ENDPOINT")?;
-            return Ok(Self::AppService { endpoint, header });
-        }
-        Ok(Self::Machine)
+        app_service().unwrap_or(Ok(Self::Machine))
     }
 }
 
 const MACHINE: &str = "Azure's metadata service";
 
-/// The variable by which azure-identity chooses one source. Laneway knows its value for the Azure CLI. With any other
-/// value, the sources have their usual order.
+/// The variable by which azure-identity chooses one source. Laneway knows its values for the Azure CLI and for managed
+/// identities. With any other value, the sources have their usual order.
 const CHOICE: &str = "AZURE_TOKEN_CREDENTIALS";
 const CLI: &str = "AzureCliCredential";
+const MANAGED: &str = "ManagedIdentityCredential";
 
 impl EntraChain {
     async fn token(&self, source: &Source) -> Result<EntraToken, CredentialFailure> {
@@ -205,7 +213,13 @@ impl EntraChain {
                 let answer = ask.send(&self.lanes).await.map_err(unusable)?;
                 granted(&ask, &answer).map_err(unusable)
             }
-            Source::Machine => self.of_machine().await,
+            Source::Machine => match self.of_machine().await? {
+                Ok(token) => Ok(token),
+                Err(why) => self.login(why).await,
+            },
+            Source::OnlyMachine => self.of_machine().await?.map_err(|why| {
+                unusable(format!("{why}, and a managed identity is the only credential that may be used"))
+            }),
             Source::Login if self.is_logged_in() => self.of_cli().await,
             Source::Login => {
                 Err(unusable("nobody has logged in with the Azure CLI; run: az login".to_owned()))
@@ -230,7 +244,8 @@ impl EntraChain {
         granted(&ask, &ask.send(&self.lanes).await?)
     }
 
-    async fn of_machine(&self) -> Result<EntraToken, CredentialFailure> {
+    /// Returns a token of the machine's identity, or the reason why the machine has none.
+    async fn of_machine(&self) -> Result<Result<EntraToken, &'static str>, CredentialFailure> {
         let unusable = |cause: String| CredentialFailure::unusable(MACHINE, cause);
         let named = self.environment.get("AZURE_POD_IDENTITY_AUTHORITY_HOST");
         let host = named.clone().unwrap_or_else(|| IMDS.to_owned());
@@ -249,7 +264,9 @@ impl EntraChain {
             None => None,
         };
         match answer {
-            Some(Ok(answer)) if answer.status.is_success() => granted(&ask, &answer).map_err(unusable),
+            Some(Ok(answer)) if answer.status.is_success() => {
+                granted(&ask, &answer).map(Ok).map_err(unusable)
+            }
             // The user chose an identity of the machine, so no other identity may take its place.
             Some(Ok(answer)) if self.environment.get("AZURE_CLIENT_ID").is_some() => {
                 Err(unusable(format!("{} answered {}", ask.place(), refusal(&answer))))
@@ -259,8 +276,8 @@ impl EntraChain {
             }
             Some(Err(cause)) => Err(unusable(cause)),
             // Another cloud's service answers at the same address, or the machine has no identity.
-            Some(Ok(_)) => self.login("it has no identity for this machine").await,
-            None => self.login("nothing answers").await,
+            Some(Ok(_)) => Ok(Err("it has no identity for this machine")),
+            None => Ok(Err("nothing answers")),
         }
     }
 
@@ -377,6 +394,18 @@ mod tests {
         let [one, two, three] = secret;
         assert_eq!(found([one, two, three, (CHOICE, "azureclicredential")]), Ok(CHOICE));
         assert_eq!(found([one, two, three, (CHOICE, "prod")]), Ok("AZURE_CLIENT_SECRET"));
+    }
+
+    #[test]
+    fn the_choice_of_a_managed_identity_excludes_all_other_sources() {
+        let choice = (CHOICE, "managedidentitycredential");
+        let source = |variables: &[(&str, &str)]| {
+            let environment = Environment::of(variables.iter().copied().chain([choice]));
+            Source::find(&environment).map_err(|failure| failure.into_error().to_string())
+        };
+        assert!(source(&[("AZURE_STORAGE_TOKEN", "t")]) == Ok(Source::OnlyMachine));
+        let service = source(&[("IDENTITY_ENDPOINT", "http://h"), ("IDENTITY_HEADER", "h")]);
+        assert!(service.is_ok_and(|source| source.name() == "IDENTITY_ENDPOINT"));
     }
 
     #[test]

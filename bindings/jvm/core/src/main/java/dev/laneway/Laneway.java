@@ -139,10 +139,12 @@ public final class Laneway implements AutoCloseable {
     }
 
     /**
-     * Uses these credentials for Azure, and none of the variables. One of these names is enough: {@code account_key},
-     * {@code sas_token}, {@code connection_string}, {@code token}, {@code client_secret}, {@code federated_token_file},
-     * {@code use_azure_cli}, {@code use_managed_identity}. The names {@code client_id}, {@code tenant_id} and {@code
-     * authority_host} describe the identity of a secret, a token file or a machine.
+     * Uses these credentials for Azure, and none of the variables. The names are {@code account_key}, {@code sas_token},
+     * {@code connection_string}, {@code token}, {@code client_secret}, {@code federated_token_file}, {@code
+     * use_azure_cli} and {@code use_managed_identity}. One of them is enough. The names {@code client_id}, {@code
+     * tenant_id} and {@code authority_host} describe the identity of a secret, a token file or a machine. A {@code
+     * client_id} without a secret or a token file chooses the machine's identity with this id. If the machine has no
+     * identity, requests fail.
      */
     public Builder azureCredentials(Map<String, String> credentials) {
       credentials.forEach((name, value) -> with("azure_credentials:" + name, value));

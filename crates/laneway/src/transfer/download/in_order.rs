@@ -84,7 +84,7 @@ pub(crate) struct ProgramReader {
     pub(crate) demand: watch::Receiver<Demand>,
 }
 
-/// How a program reads the bytes.
+/// The way in which a program reads the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Demand {
     /// The program hasn't begun to read.

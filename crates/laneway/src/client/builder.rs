@@ -516,7 +516,8 @@ mod tests {
             let error = Client::builder().stall_timeout(timeout).build().unwrap_err();
             assert!(error.is_usage() && error.to_string().contains("stall_timeout"), "{error}");
         }
-        assert!(Client::builder().stall_timeout(Duration::from_millis(1)).build().is_ok());
+        let engine = crate::Engine::builder().threads(1).build();
+        assert!(Client::builder().engine(engine).stall_timeout(Duration::from_millis(1)).build().is_ok());
     }
 
     #[test]

@@ -390,7 +390,7 @@ mod tests {
     fn the_end_of_an_object_is_where_the_answer_says() {
         let came = |last, head: &ResponseHead| {
             let asked = ExpectedHead { range: Some(GetRange::Last(last)), ..asked_for(reader) };
-            asked.describe(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
+            asked.check(head).map(|d| (d.meta.size, d.range)).map_err(|e| e.kind)
         };
         let end = head(206, &[("content-length", "4"), ("content-range", "bytes 5-8/9")]);
         assert_eq!(came(4, &end), Ok((9, 5..9)));

@@ -17,7 +17,7 @@ use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::event::Verified;
 use crate::transfer::download::in_order::{
-    self, Demand, FetchDescription, FetchRequest, ProgramReader, ReservedChunk,
+    self, FetchDescription, FetchRequest, ProgramReader, ReadMode, ReservedChunk,
 };
 use crate::{Bucket, ByteRange, Error};
 
@@ -99,10 +99,10 @@ impl Get {
         let (chunks, taken) = in_order::chunks();
         let (describe, described) = oneshot::channel();
         let (end, ended) = oneshot::channel();
-        let (demands, demand) = watch::channel(Demand::Unknown);
+        let (mode_sender, mode) = watch::channel(ReadMode::Unknown);
         let task = bucket.client().worker()?.task(async move {
             let _owner = owner;
-            let program = Some(ProgramReader { described: describe, demand });
+            let program = Some(ProgramReader { described: describe, mode });
             let wish = FetchRequest { range, version, unless, program };
             let fetched = within(deadline, &url, in_order::fetch(&job, &store, &id, wish, chunks)).await;
             // Ignore an error: the caller may have dropped the download.
@@ -113,7 +113,8 @@ impl Get {
             return Err(ended.await.map_or_else(|_| gone(), |ended| ended.err().unwrap_or_else(gone)));
         };
         bucket.relative(&mut meta);
-        let state = ReadState::Coming(OfProcess::new(AnswerStream { taken, ended, demands, _task: task }));
+        let state =
+            ReadState::Coming(OfProcess::new(AnswerStream { taken, ended, mode_sender, _task: task }));
         Ok(Download { meta, range, state, rest: Bytes::new(), verified: None, url: bucket.url_of(&key) })
     }
 }
@@ -183,7 +184,7 @@ enum ReadState {
 struct AnswerStream {
     taken: mpsc::Receiver<ReservedChunk>,
     ended: oneshot::Receiver<Result<Verified, Error>>,
-    demands: watch::Sender<Demand>,
+    mode_sender: watch::Sender<ReadMode>,
     /// Dropping it ends the download.
     _task: Task,
 }
@@ -221,7 +222,7 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
-        self.demand(Demand::All);
+        self.choose(ReadMode::All);
         let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk().await? {
             whole.add(chunk).map_err(|error| Error::local(&self.url, TOO_LARGE, error))?;
@@ -235,7 +236,7 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub fn chunk_blocking(&mut self) -> Result<Option<Bytes>, Error> {
-        self.demand(Demand::Pieces);
+        self.choose(ReadMode::Chunks);
         if !self.rest.is_empty() {
             return Ok(Some(std::mem::take(&mut self.rest)));
         }
@@ -259,7 +260,7 @@ impl Download {
     /// # Errors
     /// Fails as [`chunk`](Self::chunk) does.
     pub fn bytes_blocking(mut self) -> Result<Bytes, Error> {
-        self.demand(Demand::All);
+        self.choose(ReadMode::All);
         let mut whole = JoinedBytes::of(&self.range);
         while let Some(chunk) = self.chunk_blocking()? {
             whole.add(chunk).map_err(|error| Error::local(&self.url, TOO_LARGE, error))?;
@@ -267,15 +268,15 @@ impl Download {
         Ok(whole.bytes())
     }
 
-    /// Tells how the caller reads. If the caller has begun to take pieces, it continues so.
-    fn demand(&mut self, how: Demand) {
+    /// Chooses how the caller reads. If the caller has begun to take pieces, it continues so.
+    fn choose(&mut self, chosen: ReadMode) {
         if let ReadState::Coming(coming) = &mut self.state
             && let Some(coming) = coming.get_mut()
         {
-            coming.demands.send_if_modified(|demand| {
-                let is_new = *demand == Demand::Unknown;
+            coming.mode_sender.send_if_modified(|mode| {
+                let is_new = *mode == ReadMode::Unknown;
                 if is_new {
-                    *demand = how;
+                    *mode = chosen;
                 }
                 is_new
             });
@@ -283,7 +284,7 @@ impl Download {
     }
 
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
-        self.demand(Demand::Pieces);
+        self.choose(ReadMode::Chunks);
         if !self.rest.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
         }

@@ -118,6 +118,8 @@ fn a_store_is_known_by_whether_it_keeps_conditions() {
             "minio" => [true, true, false],
             // A server at another host that calls itself AmazonS3 isn't trusted.
             "s3" | "r2" | "storj" => [true, false, false],
+            // Azurite's habits are those of another dialect. In S3's, the server is laneway serve.
+            "azurite" | "azurite-3.35" => [true, true, true],
             _ => [false, false, false],
         };
         assert_eq!(seen, expected, "{name}");

@@ -81,16 +81,16 @@ pub(crate) struct FetchRequest {
 pub(crate) struct ProgramReader {
     /// Receives the object's description before the first byte.
     pub(crate) described: oneshot::Sender<FetchDescription>,
-    pub(crate) demand: watch::Receiver<Demand>,
+    pub(crate) mode: watch::Receiver<ReadMode>,
 }
 
 /// The way in which a program reads the bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Demand {
+pub(crate) enum ReadMode {
     /// The program hasn't begun to read.
     Unknown,
-    /// One piece after the other, at the program's own speed.
-    Pieces,
+    /// One chunk after the other, at the program's own speed.
+    Chunks,
     /// All bytes at once, in one block of memory that belongs to the program.
     All,
 }
@@ -165,9 +165,9 @@ pub(crate) async fn fetch(
 ) -> Result<DownloadOutcome, Error> {
     let FetchRequest { range, version, unless, program } = wish;
     let is_for_program = program.is_some();
-    let (described, demand) = program.map(|reader| (reader.described, reader.demand)).unzip();
+    let (described, mode) = program.map(|reader| (reader.described, reader.mode)).unzip();
     let mut ordered =
-        InOrderDownload { job, store, id, version, unless, described, demand, is_for_program, out };
+        InOrderDownload { job, store, id, version, unless, described, mode, is_for_program, out };
     ordered.open(range.filter(|range| !range.is_whole()), OPENING, true).await
 }
 
@@ -206,7 +206,7 @@ struct InOrderDownload<'a> {
     version: Option<Version>,
     unless: Option<Unless>,
     described: Option<oneshot::Sender<FetchDescription>>,
-    demand: Option<watch::Receiver<Demand>>,
+    mode: Option<watch::Receiver<ReadMode>>,
     /// True if the bytes go to a program that uses the library, and that reads them at its own speed.
     is_for_program: bool,
     out: Chunks,
@@ -282,7 +282,7 @@ impl InOrderDownload<'_> {
             // The program may first wait for another call, which could need this memory.
             held.clear();
         }
-        if self.demand().await? == Demand::All
+        if self.chosen_mode().await? == ReadMode::All
             && let Some(mut buffer) = BufferedRange::new(range.clone(), wanted)
         {
             let progress = Arc::clone(&self.job.progress);
@@ -298,10 +298,10 @@ impl InOrderDownload<'_> {
     }
 
     /// Waits until a program has begun to read, and returns how it reads.
-    async fn demand(&mut self) -> Result<Demand, Error> {
-        let Some(mut demand) = self.demand.clone() else { return Ok(Demand::Pieces) };
-        let known = demand.wait_for(|demand| *demand != Demand::Unknown).await;
-        known.map(|demand| *demand).map_err(|_| self.gone())
+    async fn chosen_mode(&self) -> Result<ReadMode, Error> {
+        let Some(mut mode) = self.mode.clone() else { return Ok(ReadMode::Chunks) };
+        let known = mode.wait_for(|mode| *mode != ReadMode::Unknown).await;
+        known.map(|mode| *mode).map_err(|_| self.gone())
     }
 
     /// Compares an object that one request has brought with the store's digest of its parts. Hands on the
@@ -363,13 +363,13 @@ impl InOrderDownload<'_> {
         let (store, id) = (self.store, self.id);
         let mut fetching = std::pin::pin!(head.fetch(store, get));
         let mut streams: Option<BufferStreams<'_>> = None;
-        let mut demand = self.demand.clone().filter(|_| !is_limited);
+        let mut mode = self.mode.clone().filter(|_| !is_limited);
         let got = loop {
             tokio::select! {
                 biased;
                 got = &mut fetching => break got?,
-                () = is_all(&mut demand) => {
-                    demand = None;
+                () = is_all(&mut mode) => {
+                    mode = None;
                     if let Some((range, pinned)) = head.cut(|at, head| head.take_all(at)) {
                         let mut others = BufferStreams::new(store, id, range, pinned, Arc::clone(progress)).await;
                         others.share(&head);
@@ -499,9 +499,9 @@ fn describe(described: &mut Option<oneshot::Sender<FetchDescription>>, meta: &Ob
 }
 
 /// Resolves when the program wants all bytes at once.
-async fn is_all(demand: &mut Option<watch::Receiver<Demand>>) {
-    let Some(demand) = demand else { return std::future::pending().await };
-    if demand.wait_for(|demand| *demand == Demand::All).await.is_err() {
+async fn is_all(mode: &mut Option<watch::Receiver<ReadMode>>) {
+    let Some(mode) = mode else { return std::future::pending().await };
+    if mode.wait_for(|mode| *mode == ReadMode::All).await.is_err() {
         std::future::pending().await
     }
 }

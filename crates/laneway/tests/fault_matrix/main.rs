@@ -27,8 +27,9 @@ use std::time::Duration;
 use cell::{Cell, cells};
 use rig::{KINDS, ONE_STREAM_KINDS, Rig};
 
-/// Threads per kind. Cells spend most of their time in pauses between attempts.
-const THREADS: usize = 6;
+/// Threads per kind. Cells spend most of their time in pauses between attempts. With too many threads, a faulty answer can
+/// come so late that Laneway sends a hedge, whose answer has no fault.
+const THREADS: usize = 5;
 /// If no cell ends for this long, the matrix hangs. Even on a busy machine, cells end sooner.
 const CELL_MAX: Duration = Duration::from_secs(300);
 const CELLS_MIN: usize = 3450;

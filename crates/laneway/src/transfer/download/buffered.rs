@@ -178,12 +178,8 @@ impl<'a> BufferStreams<'a> {
         self.done.insert(start, (bytes, run));
     }
 
-    /// Begins a stream that continues after the bytes that the buffer already has.
-    pub(super) fn begin_after(&mut self, buffer: BufferedRange) {
-        self.begin(buffer, None);
-    }
-
-    fn begin(&mut self, range: BufferedRange, lane: Option<SpareClaim>) {
+    /// Begins a stream that continues after the bytes that the range already has, on a claimed lane if there is one.
+    pub(super) fn begin(&mut self, range: BufferedRange, lane: Option<SpareClaim>) {
         let (store, id, start) = (self.store, self.id, range.start);
         let at = start + range.bytes.len() as u64;
         let stream = RangeWriter::pinned(at, self.pinned.clone(), range, Arc::clone(&self.progress));

@@ -288,7 +288,7 @@ impl InOrderDownload<'_> {
             let progress = Arc::clone(&self.job.progress);
             let mut streams = BufferStreams::new(self.store, self.id, range, pinned, progress).await;
             buffer.add(&bytes);
-            streams.begin_after(buffer);
+            streams.begin(buffer, None);
             let (bytes, run) = streams.finish().await?;
             return self.buffered(&meta, bytes, run).await;
         }

@@ -28,7 +28,7 @@ use crate::verbs::demo;
 #[cfg(feature = "serve")]
 use crate::verbs::serve;
 use crate::verbs::{
-    buckets, cat, compose, cp, du, hash, help, ls, restore, rm, run, setmeta, sign, sync, verify,
+    buckets, cat, compose, cp, du, hash, help, ls, plan, restore, rm, run, setmeta, sign, sync, verify,
 };
 pub(crate) use mistakes::explained;
 
@@ -73,6 +73,7 @@ pub(crate) enum CliVerb {
     Bucket(buckets::BucketVerb),
     Hash(hash::Hash),
     Run(run::Run),
+    Plan(plan::PlanVerb),
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
     #[cfg(feature = "demo")]

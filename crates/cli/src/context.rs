@@ -133,6 +133,14 @@ impl Context {
     /// # Errors
     /// Fails if [`ClientBuilder::build`] fails. Returns bad usage for an invalid key.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        self.client_within(None)
+    }
+
+    /// Returns the same client, which uses at most `share` bytes a second.
+    ///
+    /// # Errors
+    /// Fails as [`client`](Self::client) does.
+    pub(crate) fn client_within(&self, share: Option<u64>) -> anyhow::Result<Client> {
         if let Some(together) = &self.together {
             return Ok(together.client.clone());
         }
@@ -165,7 +173,8 @@ impl Context {
         client = with(client, options.user_project, ClientBuilder::user_project);
         client = with(client, options.kms_key, ClientBuilder::kms_key);
         client = with(client, options.max_connections, ClientBuilder::connections_max);
-        client = with(client, options.bandwidth_limit, ClientBuilder::bandwidth_limit);
+        let limit = [options.bandwidth_limit, share].into_iter().flatten().min();
+        client = with(client, limit, ClientBuilder::bandwidth_limit);
         client = with(client, options.retry_for, ClientBuilder::retry_for);
         Ok(client.build()?)
     }

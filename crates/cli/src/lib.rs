@@ -94,6 +94,7 @@ fn verb_of(verb: CliVerb, context: &Context) -> anyhow::Result<Exit> {
         CliVerb::Bucket(verb) => verb.run(context),
         CliVerb::Hash(verb) => verb.run(context),
         CliVerb::Run(verb) => verb.run(context, verb_of),
+        CliVerb::Plan(verb) => verb.run(context),
         #[cfg(feature = "serve")]
         CliVerb::Serve(verb) => verb.run(context),
         #[cfg(feature = "demo")]

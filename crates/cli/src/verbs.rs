@@ -12,6 +12,7 @@ pub(crate) mod du;
 pub(crate) mod hash;
 pub(crate) mod help;
 pub(crate) mod ls;
+pub(crate) mod plan;
 pub(crate) mod restore;
 pub(crate) mod rm;
 pub(crate) mod run;

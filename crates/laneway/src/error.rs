@@ -160,7 +160,7 @@ impl Error {
         Self::from(Cause::Local { target, message, source: source.into() })
     }
 
-    fn own(kind: ErrorKind, target: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn own(kind: ErrorKind, target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::from(Cause::Own { kind, target: target.into(), message: message.into() })
     }
 

@@ -1,5 +1,5 @@
 //! Inventories that replace a bucket's listing: S3 Inventory, GCS's Storage Insights reports, and the output
-//! of `ls -r --json`. Inventories are read as they arrive, in bounded memory.
+//! of `ls -r --json`, which may be compressed. Inventories are read as they arrive, in bounded memory.
 
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
@@ -9,7 +9,7 @@ mod parquet;
 mod rows;
 mod s3;
 
-use std::io::{BufRead, BufReader, Cursor, Read as _};
+use std::io::{BufRead, Cursor, Read as _};
 use std::ops::ControlFlow;
 
 use laneway_store::{
@@ -18,6 +18,7 @@ use laneway_store::{
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
+use crate::content::encoding::decompressed;
 use crate::engine::settings::ClientState;
 use crate::location::lines::{LINE_MAX, Lines};
 use crate::{Error, Location};
@@ -179,7 +180,7 @@ impl BatchCollector {
 fn read(opener: &InventoryOpener, taker: &mut BatchCollector) -> Result<InventoryFlow, Error> {
     taker.batch.file = opener.origin.name();
     let failed = |e| Error::local(opener.origin.name(), "can't be read as an inventory", e);
-    let mut input = BufReader::new(opener.named()?);
+    let mut input = decompressed(opener.named()?).map_err(failed)?;
     let mut first = Vec::new();
     input.by_ref().take(LINE_MAX).read_until(b'\n', &mut first).map_err(failed)?;
     if is_listing_record(&first) {

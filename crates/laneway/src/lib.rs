@@ -166,6 +166,16 @@ pub mod internal {
     pub use laneway_store::is_endpoint;
 
     pub use crate::plan::parts::CopySizes;
+    pub use crate::transfer::sync::planned::{SyncDecision, SyncPlanner, compare_listed, tree_destination};
+
+    /// Makes an error of the library's own kinds.
+    pub fn error(
+        kind: crate::ErrorKind,
+        target: impl Into<String>,
+        message: impl Into<String>,
+    ) -> crate::Error {
+        crate::Error::own(kind, target, message)
+    }
 
     /// Returns the lanes that carry a client's requests.
     ///

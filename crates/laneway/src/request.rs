@@ -294,6 +294,12 @@ pub struct ListRequest {
     /// requires [`recursive`](Self::recursive). With [`in_order`](Self::in_order), the listing ends with an
     /// error at the first line of the inventory that is out of order.
     pub inventory: Option<Location>,
+    /// Lists only keys that sort after this one. The key need not exist. It includes the prefix. A bound
+    /// requires [`recursive`](Self::recursive), and `at` must not be a pattern.
+    pub start_after: Option<String>,
+    /// Lists only keys that sort before this one, under the same conditions as
+    /// [`start_after`](Self::start_after).
+    pub end_before: Option<String>,
 }
 
 impl ListRequest {
@@ -309,16 +315,31 @@ impl ListRequest {
             filter,
             in_order: true,
             inventory: None,
+            start_after: None,
+            end_before: None,
         }
     }
 
     setters! {
         all_versions: bool,
+        end_before: some String,
         in_order: bool,
         inventory: into Location,
         recursive: bool,
         soft_deleted: bool,
+        start_after: some String,
         filter: Filter,
+    }
+
+    /// Returns whether the request lists only a range of keys. Such a range may be empty.
+    pub(crate) fn has_bounds(&self) -> bool {
+        self.start_after.is_some() || self.end_before.is_some()
+    }
+
+    /// Returns whether a key lies between the bounds of the request.
+    pub(crate) fn includes(&self, key: &str) -> bool {
+        self.start_after.as_deref().is_none_or(|bound| key > bound)
+            && self.end_before.as_deref().is_none_or(|bound| key < bound)
     }
 }
 

@@ -66,11 +66,11 @@ impl Effect {
         match id {
             "project" => return matches!(verb, "ls" | "mb" | "run"),
             "source_customer_key_file" => return matches!(verb, "cp" | "mv" | "sync" | "setmeta" | "run"),
-            "bandwidth_limit" => return matches!(verb, "cp" | "mv" | "sync" | "cat" | "run"),
+            "bandwidth_limit" => return matches!(verb, "cp" | "mv" | "sync" | "cat" | "run" | "plan"),
             "no_progress" => {
                 return matches!(
                     verb,
-                    "cp" | "mv" | "sync" | "rm" | "setmeta" | "restore" | "verify" | "run"
+                    "cp" | "mv" | "sync" | "rm" | "setmeta" | "restore" | "verify" | "run" | "plan"
                 );
             }
             _ => {}

@@ -211,10 +211,11 @@ impl ListingDepth {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct ListingScope {
+struct ListingScope<'a> {
     depth: ListingDepth,
     all_versions: bool,
     soft_deleted: bool,
+    request: &'a ListRequest,
 }
 
 async fn fill(engine: &ClientState, request: &ListRequest, out: &EntrySender) -> Result<(), ListingEnd> {
@@ -234,7 +235,8 @@ async fn fill(engine: &ClientState, request: &ListRequest, out: &EntrySender) ->
     }
     let depth = ListingDepth::of(request);
     let soft_deleted = request.soft_deleted;
-    let what = ListingScope { depth, all_versions: request.all_versions || soft_deleted, soft_deleted };
+    let what =
+        ListingScope { depth, all_versions: request.all_versions || soft_deleted, soft_deleted, request };
     // A pattern that ends in a slash lists the content of the folders that match, as `ls */` does in a shell.
     if let Some(pattern) = key.strip_suffix('/').and_then(Pattern::parse) {
         let folders = folders(store, bucket, &pattern).await?;
@@ -265,7 +267,9 @@ async fn given(request: &ListRequest, mut inventory: Inventory, out: &EntrySende
                     .admit(&meta.id.key)
                     .map_err(|why| Error::refused(format!("{}:{line}", batch.file), why))?;
             }
-            portion.push(Entry::Object(Box::new(meta)));
+            if request.includes(&meta.id.key) {
+                portion.push(Entry::Object(Box::new(meta)));
+            }
         }
         send(out, portion).await?;
     }
@@ -304,7 +308,7 @@ async fn matching(
     store: &Store,
     bucket: &str,
     pattern: &Pattern,
-    ListingScope { depth, all_versions, soft_deleted }: ListingScope,
+    ListingScope { depth, all_versions, soft_deleted, .. }: ListingScope<'_>,
     out: &EntrySender,
 ) -> Result<bool, ListingEnd> {
     let mut list =
@@ -379,10 +383,12 @@ async fn level(
     provider: Provider,
     bucket: &str,
     key: &str,
-    ListingScope { depth, all_versions, soft_deleted }: ListingScope,
+    ListingScope { depth, all_versions, soft_deleted, request }: ListingScope<'_>,
     out: &EntrySender,
 ) -> Result<(), ListingEnd> {
     let mut list = List { versions: all_versions, soft_deleted, ..List::new(bucket, folder_prefix(key)) };
+    list.start_after.clone_from(&request.start_after);
+    list.end_before.clone_from(&request.end_before);
     if depth == ListingDepth::Level {
         list.delimiter = Some("/".to_owned());
     }
@@ -390,7 +396,7 @@ async fn level(
     // Look up the object and list the prefix concurrently, to save a round trip.
     let id = ObjectId::new(bucket, key);
     let mut found = false;
-    let first = if key.is_empty() || key.ends_with('/') {
+    let first = if key.is_empty() || key.ends_with('/') || !request.includes(key) {
         pages.next().await
     } else if all_versions {
         found = own_versions(store, versions_of(bucket, key, soft_deleted), out).await?;
@@ -424,7 +430,7 @@ async fn level(
         send(out, portion).await?;
         next = pages.next().await;
     }
-    if found || key.is_empty() {
+    if found || key.is_empty() || request.has_bounds() {
         return Ok(());
     }
     Err(Error::not_found(url(provider, &id), "there is no such object or prefix").into())

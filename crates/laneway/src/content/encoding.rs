@@ -2,7 +2,8 @@
 //! downloads.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::str::FromStr;
@@ -12,7 +13,7 @@ use flate2::read::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use laneway_store::PutOptions;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::Error;
 
@@ -48,7 +49,7 @@ impl ContentEncoding {
     pub(crate) fn decode(self, from: impl BufRead, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Gzip => io::copy(&mut MultiGzDecoder::new(from), to).map(drop),
-            Self::Zstd => decode_zstd(from, to),
+            Self::Zstd => io::copy(&mut ZstdFrames::new(from)?, to).map(drop),
             Self::Other => {
                 Err(io::Error::new(io::ErrorKind::Unsupported, "only gzip and zstd can be decompressed"))
             }
@@ -56,28 +57,95 @@ impl ContentEncoding {
     }
 }
 
-fn decode_zstd(mut from: impl BufRead, to: &mut impl Write) -> io::Result<()> {
-    let broken = |e: FrameDecoderError| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
-    let mut decoder = FrameDecoder::new();
-    // The decoder refuses a window above 100 MiB, except in its first frame. So give it an empty frame first. Otherwise
-    // the first real frame could make it hold terabytes.
-    decoder.init(&EMPTY_FRAME[..]).map_err(broken)?;
-    while !from.fill_buf()?.is_empty() {
-        match StreamingDecoder::new_with_decoder(&mut from, &mut decoder) {
-            Ok(mut frame) => drop(io::copy(&mut frame, to)?),
-            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                length, ..
-            })) => {
-                let skipped = io::copy(&mut (&mut from).take(length.into()), &mut io::sink())?;
-                if skipped < length.into() {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-            }
-            Err(error) => return Err(broken(error)),
-        }
-    }
-    Ok(())
+/// Decodes all frames of a zstd file.
+pub(crate) struct ZstdFrames<R> {
+    input: R,
+    decoder: FrameDecoder,
+    is_in_frame: bool,
 }
+
+impl<R: BufRead> ZstdFrames<R> {
+    /// Returns a reader of the decoded bytes.
+    ///
+    /// # Errors
+    /// Never fails. The error is that of the decoder's first frame, which is a constant.
+    pub(crate) fn new(input: R) -> io::Result<Self> {
+        let mut decoder = FrameDecoder::new();
+        // The decoder refuses a window above 100 MiB, except in its first frame. So give it an empty frame first.
+        // Otherwise the first real frame could make it hold terabytes.
+        decoder.init(&EMPTY_FRAME[..]).map_err(broken_frame)?;
+        Ok(Self { input, decoder, is_in_frame: false })
+    }
+
+    /// Reads the header of the next frame. Returns false at the end of the file.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        while !self.input.fill_buf()?.is_empty() {
+            match self.decoder.init(&mut self.input) {
+                Ok(()) => return Ok(true),
+                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                    length,
+                    ..
+                })) => {
+                    let skipped = io::copy(&mut (&mut self.input).take(length.into()), &mut io::sink())?;
+                    if skipped < length.into() {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+                Err(error) => return Err(broken_frame(error)),
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<R: BufRead> Read for ZstdFrames<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while !buffer.is_empty() {
+            while self.is_in_frame && self.decoder.can_collect() < buffer.len() && !self.decoder.is_finished()
+            {
+                let missing = BlockDecodingStrategy::UptoBytes(buffer.len() - self.decoder.can_collect());
+                self.decoder.decode_blocks(&mut self.input, missing).map_err(broken_frame)?;
+            }
+            let read = if self.is_in_frame { self.decoder.read(buffer)? } else { 0 };
+            if read > 0 {
+                return Ok(read);
+            }
+            self.is_in_frame = self.next_frame()?;
+            if !self.is_in_frame {
+                break;
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn broken_frame(error: FrameDecoderError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+/// The first bytes of gzip and zstd files.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Returns the decompressed bytes of a file that is compressed with gzip or zstd, or not at all. The file's
+/// first bytes say which.
+///
+/// # Errors
+/// The error of reading these bytes.
+pub(crate) fn decompressed(file: File) -> io::Result<Box<dyn BufRead>> {
+    let mut input = BufReader::new(file);
+    let start = input.fill_buf()?;
+    if start.starts_with(&GZIP_MAGIC) {
+        return Ok(Box::new(BufReader::new(MultiGzDecoder::new(input))));
+    }
+    if start.starts_with(&ZSTD_MAGIC) {
+        return Ok(Box::new(BufReader::with_capacity(DECODED_LEN, ZstdFrames::new(input)?)));
+    }
+    Ok(Box::new(input))
+}
+
+/// The number of bytes that are decoded from zstd at a time. A block of a frame has at most as many.
+const DECODED_LEN: usize = 128 << 10;
 
 /// Without `no-transform`, GCS and caches decompress an object for clients that don't accept gzip. `gcloud
 /// storage cp --gzip-local` sets the same value.

@@ -43,6 +43,11 @@ impl ListRequest {
         if self.all_versions && self.inventory.is_some() {
             return Err(Error::usage("-a", NO_VERSIONS));
         }
+        let is_limited = !self.recursive || self.all_versions || self.soft_deleted || self.at.is_pattern();
+        if self.has_bounds() && is_limited {
+            let why = "only a recursive listing of a bucket or prefix can start or end at a key";
+            return Err(Error::usage(self.at.to_string(), why));
+        }
         check_inventory(self.inventory.as_ref(), std::slice::from_ref(&self.at), self.recursive, false)
     }
 }

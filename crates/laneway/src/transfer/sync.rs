@@ -6,6 +6,7 @@ mod compare;
 mod content;
 mod merge;
 mod named;
+pub(crate) mod planned;
 mod removals;
 mod side;
 pub(crate) mod verify;

@@ -164,7 +164,7 @@ fn md5_of(etag: &str) -> Option<[u8; 16]> {
 
 /// Returns whether two sets of checksums are of the same content, or `None` if they share no kind. Different
 /// composite checksums prove nothing, because the two objects may be divided into parts at other offsets.
-fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
+pub(super) fn compared(a: &Checksums, b: &Checksums) -> Option<bool> {
     fn pair<T: PartialEq>(a: Option<T>, b: Option<T>) -> Option<bool> {
         Some(a? == b?)
     }

@@ -1,6 +1,6 @@
 //! Compares two folders or prefixes by their listings, and by the bytes of local files.
 
-mod finding;
+pub(super) mod finding;
 mod report;
 
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::transfer::upload::hashed_file_while;
 use crate::{Error, Location};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Finding {
+pub(in crate::transfer::sync) enum Finding {
     /// Both sides have the name, with equal sizes. The checksums are equal too, unless this is `Unverified`:
     /// then the sides have no kind of checksum in common.
     Same(Verified),
@@ -34,7 +34,7 @@ pub(super) enum Finding {
 }
 
 impl Finding {
-    pub(super) fn message(&self) -> String {
+    pub(in crate::transfer::sync) fn message(&self) -> String {
         match self {
             Self::Same(Verified::Unverified) => {
                 "the sizes are equal, but source and destination have no kind of checksum in common".to_owned()
@@ -52,7 +52,10 @@ impl Finding {
     }
 }
 
-pub(super) fn finding(source: Option<&SideEntry>, destination: Option<&SideEntry>) -> Finding {
+pub(in crate::transfer::sync) fn finding(
+    source: Option<&SideEntry>,
+    destination: Option<&SideEntry>,
+) -> Finding {
     let (source, destination) = match (source, destination) {
         (Some(source), Some(destination)) => (source, destination),
         (Some(_), None) => return Finding::Missing,

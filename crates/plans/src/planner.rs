@@ -1,0 +1,704 @@
+//! Makes plans from listings or inventories.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+use laneway::internal::{SyncDecision, SyncPlanner, tree_destination};
+use laneway::{
+    Client, CopyRequest, Entry, Error, Filter, ListRequest, Listing, Location, ObjectMeta, Provider,
+    SyncRequest,
+};
+
+use crate::files::{PlanFiles, files_at};
+use crate::format::{
+    FORMAT, KeyRange, PartAction, PartEntry, PlanIndex, PlanKind, PlanOptions, VERSION, local, refused, usage,
+};
+use crate::part::LinesWriter;
+use crate::plan::prefix_of;
+
+/// The number of rows after which a part ends. At some thousand objects a second, a part of small objects takes a
+/// minute, so a runner that is killed loses little work.
+const PART_ROWS: u64 = 100_000;
+/// The number of bytes after which a part ends: some minutes at 1 GB/s.
+const PART_BYTES: u64 = 256 << 30;
+
+/// A request to make a plan.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PlanRequest {
+    kind: PlanKind,
+    source: Location,
+    /// For a removal, the same as the source.
+    destination: Location,
+    sync: Option<SyncRequest>,
+    /// Chooses objects by their names below the source, and by their sizes and times.
+    pub filter: Filter,
+    /// An inventory that is read instead of a listing of the source. It must be sorted by key.
+    pub source_inventory: Option<Location>,
+    /// An inventory that is read instead of a listing of a sync's destination. It must be sorted by key.
+    pub destination_inventory: Option<Location>,
+    /// The range of names, relative to the source's prefix, that is planned. Other calls plan the other ranges into
+    /// the same folder.
+    pub range: KeyRange,
+    /// The number of rows after which a part ends.
+    pub part_rows: u64,
+    /// The sum of the objects' sizes after which a part ends.
+    pub part_bytes: u64,
+    /// The settings that change the outcome.
+    pub options: PlanOptions,
+}
+
+/// The progress of planning.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct PlanProgress {
+    /// Objects that were listed at the source.
+    pub listed: u64,
+    /// Rows of the plan so far.
+    pub rows: u64,
+    /// Bytes of these rows' objects.
+    pub bytes: u64,
+    /// Parts so far.
+    pub parts: u64,
+}
+
+/// The totals of a plan, or of a plan that would be made.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct PlanTotals {
+    /// Objects that are copied or compared.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that are removed.
+    pub removed: u64,
+    /// The number of parts.
+    pub parts: u64,
+    /// The rows that an earlier, interrupted call had planned.
+    pub resumed_rows: u64,
+    /// The provider of the source, and that of the destination.
+    pub providers: Option<(Provider, Provider)>,
+}
+
+impl PlanRequest {
+    fn new(kind: PlanKind, source: Location, destination: Location) -> Self {
+        Self {
+            kind,
+            source,
+            destination,
+            sync: None,
+            filter: Filter::default(),
+            source_inventory: None,
+            destination_inventory: None,
+            range: KeyRange::default(),
+            part_rows: PART_ROWS,
+            part_bytes: PART_BYTES,
+            options: PlanOptions::default(),
+        }
+    }
+
+    /// Returns a request for a copy of everything below a prefix, which puts the objects where `cp -r` puts them.
+    pub fn copy(source: Location, destination: Location) -> Self {
+        Self::new(PlanKind::Copy, source, destination)
+    }
+
+    /// Returns a request for a sync between two prefixes. The plan follows the sync's rules and filter. If the
+    /// listings don't show whether two objects are equal, the plan copies the object.
+    pub fn sync(request: SyncRequest) -> Self {
+        let mut plan = Self::new(PlanKind::Sync, request.source.clone(), request.destination.clone());
+        plan.source_inventory.clone_from(&request.inventory);
+        plan.filter = request.filter.clone();
+        plan.sync = Some(request);
+        plan
+    }
+
+    /// Returns a request for the removal of everything below a prefix. An object is only removed if it still has the
+    /// version that was planned.
+    pub fn remove(target: Location) -> Self {
+        Self::new(PlanKind::Remove, target.clone(), target)
+    }
+
+    /// Returns a request for a comparison of two prefixes.
+    pub fn verify(source: Location, destination: Location) -> Self {
+        Self::new(PlanKind::Verify, source, destination)
+    }
+
+    /// Makes the plan in a folder, which may be a prefix of a bucket. If an earlier call was interrupted, continues
+    /// after the last part that it wrote. Calls `progress` after each few thousand objects.
+    ///
+    /// # Errors
+    /// `ErrorKind::Refused` if the folder has another plan; `ErrorKind::Usage` if an end isn't a prefix of a bucket;
+    /// else the errors of the stores.
+    pub fn plan(
+        &self,
+        client: &Client,
+        folder: &Location,
+        progress: &dyn Fn(PlanProgress),
+    ) -> Result<PlanTotals, Error> {
+        let ends = self.ends()?;
+        let files = files_at(client, folder)?;
+        let header = self.header(&ends);
+        let names = PlanNames::of(&self.range);
+        if files.read(&names.index)?.is_some() {
+            return Err(refused(
+                files.shown(&names.index),
+                "this folder already has a plan of this range; use another folder",
+            ));
+        }
+        if files.list("index")?.is_empty() {
+            let results = files.list("results/")?;
+            if let Some(result) = results.first() {
+                return Err(refused(
+                    files.shown(result),
+                    "this folder has results of another plan; use another folder",
+                ));
+            }
+        }
+        let entries = begun(&*files, &names, &header)?;
+        thread::scope(|scope| {
+            let (send, finished) = mpsc::sync_channel::<FinishedPart>(1);
+            let writing = scope.spawn(|| write_parts(&*files, finished));
+            let writer = PlanWriter::new(self, &names, entries, Some(send));
+            let planned = self.read_both(client, &ends, writer, progress);
+            let written = writing.join().map_err(|_| local("a thread", "has ended early"))?;
+            // If a part can't be written, the planning only fails because of it.
+            written?;
+            let (parts, totals) = planned?;
+            let index = PlanIndex {
+                rows: parts.iter().map(|part| part.rows).sum(),
+                bytes: parts.iter().map(|part| part.bytes).sum(),
+                parts,
+                ..header
+            };
+            let json = serde_json::to_vec_pretty(&index).map_err(|e| local("the index", e))?;
+            if files.create(&names.index, &json)?.is_none() {
+                return Err(refused(
+                    files.shown(&names.index),
+                    "another process has made this plan at the same time",
+                ));
+            }
+            files.remove(&names.planning)?;
+            Ok(totals)
+        })
+    }
+
+    /// Returns the totals of the plan, without writing anything.
+    ///
+    /// # Errors
+    /// Fails as [`plan`](Self::plan) does.
+    pub fn dry_run(&self, client: &Client, progress: &dyn Fn(PlanProgress)) -> Result<PlanTotals, Error> {
+        let ends = self.ends()?;
+        let names = PlanNames::of(&self.range);
+        let writer = PlanWriter::new(self, &names, Vec::new(), None);
+        self.read_both(client, &ends, writer, progress).map(|(_, totals)| totals)
+    }
+
+    /// Returns the prefixes of both sides, as locations whose keys are empty or end in a slash.
+    fn ends(&self) -> Result<(Location, Location), Error> {
+        for at in [&self.source, &self.destination] {
+            match at {
+                Location::Object { bucket, .. } if bucket.is_empty() => {
+                    return Err(usage(at.to_string(), "names no bucket"));
+                }
+                Location::Object { .. } if !at.is_pattern() => {}
+                Location::Object { .. } => {
+                    return Err(usage(
+                        at.to_string(),
+                        "a plan needs a prefix; choose objects below it by filters",
+                    ));
+                }
+                _ => {
+                    let why = "a plan's source and destination must be prefixes of buckets, because each machine that \
+                               runs a part must reach them";
+                    return Err(usage(at.to_string(), why));
+                }
+            }
+        }
+        if self.part_rows == 0 || self.part_bytes == 0 {
+            return Err(usage("", "a part needs at least one row and one byte"));
+        }
+        if let (Some(after), Some(through)) = (&self.range.after, &self.range.through)
+            && after >= through
+        {
+            return Err(usage("", format!("the range after {after:?} up to {through:?} is empty")));
+        }
+        let source = as_folder(&self.source);
+        let destination = match self.kind {
+            PlanKind::Copy => {
+                let request = CopyRequest::new(vec![self.source.clone()], self.destination.clone());
+                tree_destination(&request.recursive(true))?
+            }
+            _ => as_folder(&self.destination),
+        };
+        if self.kind != PlanKind::Remove && source == destination {
+            return Err(usage(source.to_string(), "source and destination are the same"));
+        }
+        Ok((source, destination))
+    }
+
+    fn header(&self, (source, destination): &(Location, Location)) -> PlanIndex {
+        let rules = self.sync.as_ref().map(|sync| {
+            let SyncRequest { delete, checksum, size_only, update, existing, ignore_existing, .. } = sync;
+            (delete, checksum, size_only, update, existing, ignore_existing)
+        });
+        let inventories = (&self.source_inventory, &self.destination_inventory);
+        let selection = format!("{:?} {rules:?} {inventories:?}", self.filter);
+        PlanIndex {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            kind: self.kind,
+            source: source.to_string(),
+            destination: (self.kind != PlanKind::Remove).then(|| destination.to_string()),
+            options: self.options.clone(),
+            selection: crc_of(&selection),
+            range: self.range.clone(),
+            retry_of: None,
+            created: now(),
+            rows: 0,
+            bytes: 0,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Reads the listings of both sides, and writes a row for each object that needs an action.
+    fn read_both(
+        &self,
+        client: &Client,
+        (source, destination): &(Location, Location),
+        mut writer: PlanWriter<'_>,
+        progress: &dyn Fn(PlanProgress),
+    ) -> Result<(Vec<PartEntry>, PlanTotals), Error> {
+        let range = writer.left.clone();
+        let filter = if self.sync.is_some() { Filter::default() } else { self.filter.clone() };
+        let mut from = SortedNames::list(client, source, &range, self.source_inventory.as_ref(), filter);
+        from.has_marker = self.kind == PlanKind::Remove;
+        let action = match self.kind {
+            PlanKind::Remove => PartAction::Remove,
+            PlanKind::Verify => PartAction::Verify,
+            PlanKind::Copy | PlanKind::Sync => PartAction::Copy,
+        };
+        let providers = (provider(source)?, provider(destination)?);
+        let mut listed = 0_u64;
+        let mut tell = |writer: &PlanWriter<'_>| {
+            listed += 1;
+            if listed.is_multiple_of(8192) {
+                progress(PlanProgress { listed, ..writer.progress() });
+            }
+        };
+        match &self.sync {
+            None => {
+                while let Some(object) = from.take()? {
+                    writer.add(action, providers.0, from.name_of(&object), &object)?;
+                    tell(&writer);
+                }
+            }
+            Some(sync) => {
+                let rules = SyncPlanner::new(client, sync)?;
+                let inventory = self.destination_inventory.as_ref();
+                let mut to = SortedNames::list(client, destination, &range, inventory, Filter::default());
+                to.may_be_missing = true;
+                loop {
+                    let order = match (from.name()?, to.name()?) {
+                        (None, None) => break,
+                        (Some(_), None) => std::cmp::Ordering::Less,
+                        (None, Some(_)) => std::cmp::Ordering::Greater,
+                        (Some(a), Some(b)) => a.cmp(b),
+                    };
+                    let source = if order.is_le() { from.take()? } else { None };
+                    let there = if order.is_ge() { to.take()? } else { None };
+                    let name = match (&source, &there) {
+                        (Some(source), _) => from.name_of(source),
+                        (None, Some(there)) => to.name_of(there),
+                        (None, None) => break,
+                    };
+                    match (rules.decide(name, source.as_deref(), there.as_deref()), &source, &there) {
+                        (SyncDecision::Copy, Some(object), _) => {
+                            writer.add(PartAction::Copy, providers.0, name, object)?;
+                        }
+                        (SyncDecision::Remove, _, Some(object)) => {
+                            writer.add(PartAction::Remove, providers.1, name, object)?;
+                        }
+                        _ => {}
+                    }
+                    tell(&writer);
+                }
+                // Look at the whole source, because the range may be a part of it.
+                let is_risky = writer.rows_of(PartAction::Remove) > 0 && !sync.allow_empty;
+                if is_risky && is_empty(client, source)? {
+                    let why = "has no objects, so this sync would remove everything at the destination";
+                    return Err(refused(source.to_string(), why));
+                }
+                if let Some(most) = sync.max_delete
+                    && writer.rows_of(PartAction::Remove) > most
+                {
+                    let why = format!("more than {most} objects would be removed");
+                    return Err(refused(destination.to_string(), why));
+                }
+            }
+        }
+        progress(PlanProgress { listed, ..writer.progress() });
+        let (parts, mut totals) = writer.finish()?;
+        totals.providers = Some(providers);
+        Ok((parts, totals))
+    }
+}
+
+/// Returns whether there is no object below a prefix.
+fn is_empty(client: &Client, source: &Location) -> Result<bool, Error> {
+    let bucket = client.bucket(&source.to_string())?;
+    bucket.list("").limit(1).next_blocking().transpose().map(|first| first.is_none())
+}
+
+pub(crate) fn now() -> String {
+    jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())
+        .map(|now| now.to_string())
+        .unwrap_or_default()
+}
+
+fn crc_of(text: &str) -> String {
+    format!("{:08x}", crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, text.as_bytes()))
+}
+
+fn as_folder(at: &Location) -> Location {
+    match at {
+        Location::Object { provider, bucket, key } if !key.is_empty() && !key.ends_with('/') => {
+            Location::object(*provider, bucket, format!("{key}/"))
+        }
+        _ => at.clone(),
+    }
+}
+
+fn provider(at: &Location) -> Result<Provider, Error> {
+    match at {
+        Location::Object { provider, .. } => Ok(*provider),
+        _ => Err(usage(at.to_string(), "isn't in a store")),
+    }
+}
+
+/// The names of a plan's files, which differ for each range.
+struct PlanNames {
+    index: String,
+    planning: String,
+    parts: String,
+}
+
+impl PlanNames {
+    fn of(range: &KeyRange) -> Self {
+        let tag = match range == &KeyRange::default() {
+            true => String::new(),
+            false => format!("-{}", crc_of(&format!("{range:?}"))),
+        };
+        let parts = tag.strip_prefix('-').map(|tag| format!("{tag}-")).unwrap_or_default();
+        Self {
+            index: format!("index{tag}.json"),
+            planning: format!("planning{tag}.json"),
+            parts: format!("parts/{parts}"),
+        }
+    }
+
+    /// Returns the name of the file that describes a part while the plan is being made.
+    fn entry(&self, number: usize) -> String {
+        format!("{}{number:06}.json", self.parts)
+    }
+
+    fn data(&self, number: usize, planner: &str) -> String {
+        format!("{}{number:06}-{planner}.jsonl.zst", self.parts)
+    }
+}
+
+/// Begins a plan, or continues one. Returns the parts that an earlier call has written.
+fn begun(files: &dyn PlanFiles, names: &PlanNames, header: &PlanIndex) -> Result<Vec<PartEntry>, Error> {
+    let json = serde_json::to_vec_pretty(header).map_err(|e| local("the plan", e))?;
+    let Some(there) = files.read(&names.planning)? else {
+        if files.create(&names.planning, &json)?.is_none() {
+            return Err(refused(files.shown(&names.planning), "another process makes a plan in this folder"));
+        }
+        return Ok(Vec::new());
+    };
+    let shown = files.shown(&names.planning);
+    let earlier = PlanIndex::parse(&shown, &there.bytes)?;
+    if (PlanIndex { created: header.created.clone(), ..earlier }) != *header {
+        let why = "another plan was begun in this folder, with another source, destination or options; use another folder";
+        return Err(refused(shown, why));
+    }
+    let mut entries: Vec<PartEntry> = Vec::new();
+    for number in 0.. {
+        let name = names.entry(number);
+        let Some(file) = files.read(&name)? else { break };
+        let entry = serde_json::from_slice(&file.bytes)
+            .map_err(|e| refused(files.shown(&name), format!("isn't a part of a plan: {e}")))?;
+        entries.push(entry);
+    }
+    // The parts after the last one that closes a range are incomplete without those that the earlier call didn't write.
+    let whole = entries.iter().rposition(|entry| entry.closes).map_or(0, |last| last + 1);
+    for (number, entry) in entries.iter().enumerate().skip(whole).rev() {
+        files.remove(&names.entry(number))?;
+        files.remove(&entry.name)?;
+    }
+    entries.truncate(whole);
+    Ok(entries)
+}
+
+/// The objects below a prefix, in the order of their keys.
+struct SortedNames {
+    listing: Listing,
+    range: KeyRange,
+    prefix_len: usize,
+    next: Option<Box<ObjectMeta>>,
+    last: String,
+    at: String,
+    /// True if it is no error if there is nothing below the prefix.
+    may_be_missing: bool,
+    /// True if the object whose key is the prefix itself, a folder's marker, is one of the names.
+    has_marker: bool,
+}
+
+impl SortedNames {
+    fn list(
+        client: &Client,
+        at: &Location,
+        range: &KeyRange,
+        inventory: Option<&Location>,
+        filter: Filter,
+    ) -> Self {
+        let prefix = prefix_of(at);
+        let key = |name: String| format!("{prefix}{name}");
+        let mut request = ListRequest::new(at.clone()).recursive(true).filter(filter);
+        request.start_after = range.after.clone().map(key);
+        request.end_before = range.end_before().map(key);
+        request.inventory = inventory.cloned();
+        Self {
+            listing: client.list(request),
+            range: range.clone(),
+            prefix_len: prefix.len(),
+            next: None,
+            last: String::new(),
+            at: at.to_string(),
+            may_be_missing: range != &KeyRange::default(),
+            has_marker: false,
+        }
+    }
+
+    fn name_of<'a>(&self, object: &'a ObjectMeta) -> &'a str {
+        object.id.key.get(self.prefix_len..).unwrap_or_default()
+    }
+
+    /// Returns the name of the next object.
+    fn name(&mut self) -> Result<Option<&str>, Error> {
+        if self.next.is_none() {
+            self.next = self.read()?;
+        }
+        let prefix_len = self.prefix_len;
+        Ok(self.next.as_ref().map(|object| object.id.key.get(prefix_len..).unwrap_or_default()))
+    }
+
+    fn take(&mut self) -> Result<Option<Box<ObjectMeta>>, Error> {
+        match self.next.take() {
+            Some(object) => Ok(Some(object)),
+            None => self.read(),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Box<ObjectMeta>>, Error> {
+        loop {
+            let object = match self.listing.next_blocking() {
+                Some(Ok(Entry::Object(object))) => object,
+                Some(Ok(_)) => continue,
+                Some(Err(error))
+                    if self.may_be_missing && error.is_not_found() && error.status().is_none() =>
+                {
+                    return Ok(None);
+                }
+                Some(Err(error)) => return Err(error),
+                None => return Ok(None),
+            };
+            if object.id.key <= self.last && !self.last.is_empty() {
+                let why = format!("isn't sorted by key: {:?} comes after {:?}", object.id.key, self.last);
+                return Err(refused(&self.at, why));
+            }
+            self.last.clone_from(&object.id.key);
+            let name = self.name_of(&object);
+            if (self.has_marker || !name.is_empty()) && self.range.has(name) {
+                return Ok(Some(object));
+            }
+        }
+    }
+}
+
+/// A part whose file is complete.
+struct FinishedPart {
+    entry: PartEntry,
+    entry_name: String,
+    file: tempfile::NamedTempFile,
+}
+
+/// Writes parts to the plan's folder in their order. Each part's description is written after its file, so an
+/// interrupted plan has no incomplete part.
+fn write_parts(files: &dyn PlanFiles, finished: mpsc::Receiver<FinishedPart>) -> Result<(), Error> {
+    for part in finished {
+        let path: &Path = part.file.path();
+        files.put_file(&part.entry.name, path)?;
+        let json = serde_json::to_vec(&part.entry).map_err(|e| local("a part", e))?;
+        if files.create(&part.entry_name, &json)?.is_none() {
+            let why = "another process makes a plan in this folder";
+            return Err(refused(files.shown(&part.entry_name), why));
+        }
+    }
+    Ok(())
+}
+
+/// A part that is being written.
+struct OpenPart {
+    action: PartAction,
+    lines: LinesWriter,
+    rows: u64,
+    bytes: u64,
+}
+
+/// Cuts rows into parts.
+struct PlanWriter<'a> {
+    request: &'a PlanRequest,
+    entry_names: &'a PlanNames,
+    planner: String,
+    /// The range that is still to be planned.
+    left: KeyRange,
+    open: Vec<OpenPart>,
+    entries: Vec<PartEntry>,
+    resumed_rows: u64,
+    last: String,
+    /// `None` in a dry run.
+    finished: Option<mpsc::SyncSender<FinishedPart>>,
+}
+
+impl<'a> PlanWriter<'a> {
+    fn new(
+        request: &'a PlanRequest,
+        entry_names: &'a PlanNames,
+        entries: Vec<PartEntry>,
+        finished: Option<mpsc::SyncSender<FinishedPart>>,
+    ) -> Self {
+        let mut left = request.range.clone();
+        if let Some(last) = entries.last() {
+            left.after.clone_from(&last.range.through);
+        }
+        Self {
+            request,
+            entry_names,
+            planner: crate::runner::random_name(),
+            left,
+            open: Vec::new(),
+            resumed_rows: entries.iter().map(|entry| entry.rows).sum(),
+            entries,
+            last: String::new(),
+            finished,
+        }
+    }
+
+    fn add(
+        &mut self,
+        action: PartAction,
+        provider: Provider,
+        name: &str,
+        object: &ObjectMeta,
+    ) -> Result<(), Error> {
+        let (rows, bytes) = (self.request.part_rows, self.request.part_bytes);
+        if self.open.iter().any(|part| part.rows >= rows || part.bytes >= bytes) {
+            let last = std::mem::take(&mut self.last);
+            self.cut(Some(last))?;
+        }
+        name.clone_into(&mut self.last);
+        let place = match self.open.iter().position(|part| part.action == action) {
+            Some(place) => place,
+            None => {
+                self.open.push(OpenPart { action, lines: LinesWriter::begin()?, rows: 0, bytes: 0 });
+                self.open.len() - 1
+            }
+        };
+        let Some(part) = self.open.get_mut(place) else { return Ok(()) };
+        part.rows += 1;
+        part.bytes = part.bytes.saturating_add(object.size);
+        if self.finished.is_none() {
+            return Ok(());
+        }
+        part.lines.object(action, provider, object)
+    }
+
+    /// Ends the open parts at a name. `None` is the end of the range.
+    fn cut(&mut self, through: Option<String>) -> Result<(), Error> {
+        let is_last = through.is_none();
+        let through = through.or_else(|| self.request.range.through.clone());
+        let mut open = std::mem::take(&mut self.open);
+        if is_last {
+            // Each kind of part must reach the end of the range, so that a missing last part can be found out.
+            for action in [PartAction::Copy, PartAction::Remove, PartAction::Verify] {
+                let reached = self.entries.iter().rfind(|entry| entry.action == action);
+                let is_open = open.iter().any(|part| part.action == action);
+                if !is_open && reached.is_some_and(|entry| entry.range.through != through) {
+                    open.push(OpenPart { action, lines: LinesWriter::begin()?, rows: 0, bytes: 0 });
+                }
+            }
+        }
+        let count = open.len();
+        for (place, part) in open.into_iter().enumerate() {
+            let reached = self.entries.iter().rfind(|entry| entry.action == part.action);
+            let after =
+                reached.map_or_else(|| self.request.range.after.clone(), |entry| entry.range.through.clone());
+            let number = self.entries.len();
+            let file = part.lines.finish()?;
+            let entry = PartEntry {
+                name: self.entry_names.data(number, &self.planner),
+                action: part.action,
+                range: KeyRange::new(after, through.clone()),
+                rows: part.rows,
+                bytes: part.bytes,
+                size: file.size,
+                crc32c: file.crc32c,
+                closes: place + 1 == count,
+            };
+            if let Some(finished) = &self.finished {
+                let entry_name = self.entry_names.entry(number);
+                // This fails only if the writing thread has ended with an error, which the caller returns.
+                finished
+                    .send(FinishedPart { entry: entry.clone(), entry_name, file: file.file })
+                    .map_err(|_| local("the plan", "can't be written"))?;
+            }
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
+
+    fn rows_of(&self, action: PartAction) -> u64 {
+        let ended = self.entries.iter().filter(|entry| entry.action == action).map(|entry| entry.rows);
+        let open = self.open.iter().filter(|part| part.action == action).map(|part| part.rows);
+        ended.chain(open).sum()
+    }
+
+    fn progress(&self) -> PlanProgress {
+        let sum = |count: fn(&PartEntry) -> u64, open: fn(&OpenPart) -> u64| {
+            self.entries.iter().map(count).chain(self.open.iter().map(open)).sum()
+        };
+        PlanProgress {
+            listed: 0,
+            rows: sum(|entry| entry.rows, |part| part.rows),
+            bytes: sum(|entry| entry.bytes, |part| part.bytes),
+            parts: self.entries.len() as u64,
+        }
+    }
+
+    fn finish(mut self) -> Result<(Vec<PartEntry>, PlanTotals), Error> {
+        self.cut(None)?;
+        let removed = self.rows_of(PartAction::Remove);
+        let rows: u64 = self.entries.iter().map(|entry| entry.rows).sum();
+        let kept = self.entries.iter().filter(|entry| entry.action != PartAction::Remove);
+        let totals = PlanTotals {
+            objects: rows - removed,
+            bytes: kept.map(|entry| entry.bytes).sum(),
+            removed,
+            parts: self.entries.len() as u64,
+            resumed_rows: self.resumed_rows,
+            providers: None,
+        };
+        Ok((self.entries, totals))
+    }
+}

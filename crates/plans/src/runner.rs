@@ -1,0 +1,611 @@
+//! Runs the parts of a plan.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use laneway::{
+    Canceller, CopyRequest, Error, ErrorKind, Event, Item, Job, Outcome, PutOptions, RemoveRequest, Verified,
+    Warning,
+};
+
+use crate::check::verify_part;
+use crate::claim::{ClaimOutcome, Lease, check_conditions};
+use crate::files::PlanFiles;
+use crate::format::{
+    FORMAT, PartAction, PartEntry, PlanKind, ResultRow, ResultSummary, RowOutcome, VERSION, local, refused,
+    usage,
+};
+use crate::part::{LinesWriter, fetch};
+use crate::plan::Plan;
+use crate::status::{result_name, results};
+
+/// The term of a lease, unless the caller sets another. A part whose runner dies waits this long for the next one.
+const TERM: Duration = Duration::from_secs(60);
+/// The pause before the next look at parts that other runners hold.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Stops runners.
+#[derive(Clone, Default, Debug)]
+pub struct Stop(Arc<StopState>);
+
+#[derive(Default, Debug)]
+struct StopState {
+    stopped: Mutex<StopTargets>,
+    changed: Condvar,
+}
+
+#[derive(Default, Debug)]
+struct StopTargets {
+    is_stopped: bool,
+    job: Option<Canceller>,
+    children: Vec<Weak<StopState>>,
+}
+
+impl Stop {
+    /// Stops all runners that have this value, and returns at once. Each gives up its part, so that another runner
+    /// can take it at once.
+    pub fn stop(&self) {
+        let (job, children) = {
+            let mut state = self.state();
+            state.is_stopped = true;
+            (state.job.take(), std::mem::take(&mut state.children))
+        };
+        if let Some(job) = job {
+            job.cancel();
+        }
+        children.iter().filter_map(Weak::upgrade).for_each(|child| Self(child).stop());
+        self.0.changed.notify_all();
+    }
+
+    /// Returns whether the runners were stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.state().is_stopped
+    }
+
+    fn state(&self) -> MutexGuard<'_, StopTargets> {
+        self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a value that is stopped together with this one, and can be stopped alone.
+    fn child(&self) -> Self {
+        let child = Self::default();
+        let mut state = self.state();
+        child.state().is_stopped = state.is_stopped;
+        state.children.retain(|child| child.strong_count() > 0);
+        state.children.push(Arc::downgrade(&child.0));
+        child
+    }
+
+    /// Also cancels this job when it is stopped.
+    fn cancels(&self, job: Canceller) {
+        let mut state = self.state();
+        match state.is_stopped {
+            true => job.cancel(),
+            false => state.job = Some(job),
+        }
+    }
+
+    /// Waits until the runners are stopped, or a time has passed.
+    fn wait(&self, time: Duration) {
+        drop(self.0.changed.wait_timeout_while(self.state(), time, |state| !state.is_stopped));
+    }
+}
+
+/// An event of a runner.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunEvent<'a> {
+    /// A part begins. The numbers are the part's and that of its attempt.
+    Begun(usize, u32),
+    /// A row has ended.
+    Row(&'a ResultRow),
+    /// The job of a part has a warning.
+    Warning(&'a Warning),
+    /// A part has ended.
+    Ended(usize, &'a ResultSummary),
+    /// The other parts are held by other runners. The runner looks again after a pause.
+    Waiting(usize),
+}
+
+/// A runner of a plan's parts.
+#[derive(Debug)]
+pub struct Runner<'a> {
+    plan: &'a Plan,
+    client: laneway::Client,
+    name: String,
+    term: Duration,
+    single: bool,
+    stop: Stop,
+    seed: u64,
+}
+
+/// Returns a name that no other process uses.
+pub(crate) fn random_name() -> String {
+    let random = RandomState::new().hash_one((std::process::id(), Instant::now()));
+    format!("{random:016x}")
+}
+
+impl<'a> Runner<'a> {
+    /// Returns a runner, and checks that the store of the plan's folder keeps the conditions of writes.
+    ///
+    /// # Errors
+    /// `ErrorKind::Unsupported` if the store ignores conditions, so that two runners could take the same part; else the
+    /// errors of the store.
+    pub fn new(client: &laneway::Client, plan: &'a Plan) -> Result<Self, Error> {
+        let runner = Self::single(client, plan);
+        check_conditions(&*plan.files, &runner.name)?;
+        Ok(Self { single: false, ..runner })
+    }
+
+    /// Returns a runner for a plan that no other runner works on. It works with stores that ignore the conditions of
+    /// writes.
+    pub fn single(client: &laneway::Client, plan: &'a Plan) -> Self {
+        let name = random_name();
+        let seed = RandomState::new().hash_one(&name);
+        Self { plan, client: client.clone(), name, term: TERM, single: true, stop: Stop::default(), seed }
+    }
+
+    /// Sets the term of the leases. If the runner dies, its part waits this long for another runner.
+    #[must_use]
+    pub fn term(mut self, term: Duration) -> Self {
+        self.term = term;
+        self
+    }
+
+    /// Sets the value that stops the runner.
+    #[must_use]
+    pub fn stop(mut self, stop: Stop) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Returns the runner's name in leases and results.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs the part with a number, unless it has a result. Returns the part's result, whoever has run it.
+    ///
+    /// # Errors
+    /// `ErrorKind::Refused` if another runner holds the part, if the part's file was changed, or if copies must end
+    /// before this part removes anything; else the errors that concern the whole part.
+    pub fn run_part(&self, number: usize, events: &dyn Fn(RunEvent<'_>)) -> Result<ResultSummary, Error> {
+        let entry = self.plan.part(number)?;
+        if let Some(result) = results(self.plan, number)? {
+            return Ok(result);
+        }
+        if entry.action == PartAction::Remove && self.plan.index().kind == PlanKind::Sync {
+            self.check_copies()?;
+        }
+        match self.take(number, true)? {
+            Some(lease) => self.run(number, entry, lease, events),
+            None => Err(refused(self.plan.folder(), format!("part {number} is held by another runner"))),
+        }
+    }
+
+    /// Runs a part that has no result and that no other runner holds. If other runners hold all such parts, waits until
+    /// they end or their leases expire. Returns `None` once every part has a result, once the runner was stopped, or
+    /// once only parts are left whose runners always died.
+    ///
+    /// # Errors
+    /// Fails as [`run_part`](Self::run_part) does.
+    pub fn run_next(&self, events: &dyn Fn(RunEvent<'_>)) -> Result<Option<ResultSummary>, Error> {
+        while !self.stop.is_stopped() {
+            let left = self.left()?;
+            if left.is_empty() {
+                return Ok(None);
+            }
+            // Runners that look at the parts in different orders seldom want the same one.
+            let start = (self.seed % left.len() as u64) as usize;
+            let mut held = 0;
+            for place in 0..left.len() {
+                let Some(&number) = left.get((start + place) % left.len()) else { continue };
+                if self.stop.is_stopped() {
+                    return Ok(None);
+                }
+                let name = claim_name(self.plan.part(number)?);
+                match Lease::take(&*self.plan.files, &name, (&self.name, self.term), false)? {
+                    ClaimOutcome::Taken(lease) => {
+                        // The part may have ended after this runner looked for its result.
+                        if results(self.plan, number)?.is_some() {
+                            continue;
+                        }
+                        return self.run(number, self.plan.part(number)?, lease, events).map(Some);
+                    }
+                    ClaimOutcome::Held => held += 1,
+                    ClaimOutcome::GivenUp => {}
+                }
+            }
+            if held == 0 {
+                return Ok(None);
+            }
+            events(RunEvent::Waiting(held));
+            self.stop.wait(PAUSE.min(self.term));
+        }
+        Ok(None)
+    }
+
+    /// Returns the numbers of the parts without a result that may run now.
+    fn left(&self) -> Result<Vec<usize>, Error> {
+        let ended = self.plan.files.list("results/")?;
+        let parts = self.plan.parts();
+        let has_ended = |entry: &PartEntry| ended.binary_search(&result_name(entry)).is_ok();
+        let left: Vec<usize> = parts
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| !has_ended(entry))
+            .map(|(number, _)| number)
+            .collect();
+        let is_removal =
+            |number: &usize| parts.get(*number).is_some_and(|part| part.action == PartAction::Remove);
+        if self.plan.index().kind == PlanKind::Sync && left.iter().any(is_removal) {
+            if let Some(first) = left.iter().position(is_removal)
+                && first > 0
+            {
+                return Ok(left.into_iter().take(first).collect());
+            }
+            self.check_copies()?;
+        }
+        Ok(left)
+    }
+
+    /// Checks that all copies of a sync have succeeded, before anything is removed.
+    fn check_copies(&self) -> Result<(), Error> {
+        for (number, _) in
+            self.plan.parts().iter().enumerate().filter(|(_, part)| part.action == PartAction::Copy)
+        {
+            let why = match results(self.plan, number)? {
+                None => format!("part {number}, which copies objects, hasn't ended yet"),
+                Some(result) if result.failed > 0 => {
+                    format!(
+                        "{} copies of part {number} have failed; repeat them with `laneway plan retry`",
+                        result.failed
+                    )
+                }
+                Some(_) => continue,
+            };
+            return Err(refused(self.plan.folder(), format!("nothing is removed, because {why}")));
+        }
+        Ok(())
+    }
+
+    fn take(&self, number: usize, is_forced: bool) -> Result<Option<Lease>, Error> {
+        let name = claim_name(self.plan.part(number)?);
+        match Lease::take(&*self.plan.files, &name, (&self.name, self.term), is_forced)? {
+            ClaimOutcome::Taken(lease) => Ok(Some(lease)),
+            ClaimOutcome::Held | ClaimOutcome::GivenUp => Ok(None),
+        }
+    }
+
+    fn run(
+        &self,
+        number: usize,
+        entry: &PartEntry,
+        lease: Lease,
+        events: &dyn Fn(RunEvent<'_>),
+    ) -> Result<ResultSummary, Error> {
+        let files = &*self.plan.files;
+        let attempt = lease.attempt();
+        events(RunEvent::Begun(number, attempt));
+        let part_stop = self.stop.child();
+        let lease = Mutex::new(Some(lease));
+        let renewing = &lease;
+        let (ran, lost) = thread::scope(|scope| {
+            let renewal = scope.spawn(|| renew(files, renewing, self.term, &part_stop));
+            let ran = self.rows(entry, (number, attempt), &part_stop, events);
+            part_stop.stop();
+            (ran, renewal.join().unwrap_or(false))
+        });
+        let lease = lease.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let summary = match ran {
+            Ok(summary) => summary,
+            Err(error) => {
+                if let Some(lease) = lease {
+                    // The error of the part matters more than one of the lease, which then expires.
+                    drop(lease.give_up(files));
+                }
+                return Err(match lost {
+                    true => {
+                        refused(self.plan.folder(), format!("another runner has taken over part {number}"))
+                    }
+                    false => error,
+                });
+            }
+        };
+        let json = serde_json::to_vec_pretty(&summary).map_err(|e| local("a result", e))?;
+        let name = result_name(entry);
+        let is_first = match self.single {
+            true => files.put(&name, &json).map(|()| true),
+            false => files.create(&name, &json).map(|created| created.is_some()),
+        }?;
+        if is_first {
+            events(RunEvent::Ended(number, &summary));
+            return Ok(summary);
+        }
+        // Another runner has ended the same part before. The first result counts.
+        files.remove(&summary.data)?;
+        results(self.plan, number)?
+            .ok_or_else(|| refused(files.shown(&name), "was removed while the plan runs"))
+    }
+
+    /// Runs the rows of a part, and writes their outcomes to a file of the plan.
+    fn rows(
+        &self,
+        entry: &PartEntry,
+        (number, attempt): (usize, u32),
+        part_stop: &Stop,
+        events: &dyn Fn(RunEvent<'_>),
+    ) -> Result<ResultSummary, Error> {
+        let files: &dyn PlanFiles = &*self.plan.files;
+        let begun = Instant::now();
+        let mut outcomes = Outcomes { lines: LinesWriter::begin()?, tally: OutcomeCount::default(), events };
+        let mut requests = 0;
+        if entry.rows > 0 {
+            let part = fetch(files, &entry.name, (entry.size, &entry.crc32c))?;
+            if entry.action == PartAction::Verify {
+                verify_part(self.plan, entry, part.path(), &mut |row| outcomes.add(&row))?;
+            } else {
+                let (job, target) = self.job(entry, part.path())?;
+                part_stop.cancels(job.canceller());
+                requests = follow(job, &target, &mut outcomes)?;
+            }
+        }
+        let OutcomeCount { done, skipped, failed, unverified, bytes, failures } = outcomes.tally;
+        let rows = done + skipped + failed;
+        if part_stop.is_stopped() {
+            return Err(laneway::internal::error(
+                ErrorKind::Cancelled,
+                self.plan.folder(),
+                "the runner was stopped",
+            ));
+        }
+        let is_whole = rows == entry.rows || (entry.action == PartAction::Verify && rows > entry.rows);
+        if !is_whole {
+            let why = format!(
+                "part {number} has {} rows, but only {rows} have an outcome; run the part again",
+                entry.rows
+            );
+            return Err(refused(self.plan.folder(), why));
+        }
+        let data = outcomes.lines.finish()?;
+        let name = format!("{}-{}-{attempt}.jsonl.zst", result_stem(entry), self.name);
+        files.put_file(&name, data.file.path())?;
+        Ok(ResultSummary {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            part: entry.name.clone(),
+            part_crc32c: entry.crc32c.clone(),
+            data: name,
+            data_size: data.size,
+            data_crc32c: data.crc32c,
+            runner: self.name.clone(),
+            attempt,
+            rows,
+            done,
+            skipped,
+            failed,
+            unverified,
+            bytes,
+            requests,
+            seconds: (begun.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+            failures,
+        })
+    }
+
+    /// Starts the job that carries out a part. The part is the inventory of the job. Also returns the URL of the prefix
+    /// that the inventory describes.
+    fn job(&self, entry: &PartEntry, part: &std::path::Path) -> Result<(Job, String), Error> {
+        let (source, destination) = (self.plan.source()?, self.plan.destination()?);
+        let options = &self.plan.index().options;
+        match entry.action {
+            PartAction::Copy => {
+                let mut put = PutOptions::default();
+                put.storage_class.clone_from(&options.storage_class);
+                let target = source.to_string();
+                let request = CopyRequest::new(vec![source], destination).recursive(true).contents(true);
+                let request = request.no_clobber(options.no_clobber).put(put).inventory(part.to_path_buf());
+                Ok((self.client.copy(request), target))
+            }
+            PartAction::Remove => {
+                let target = if self.plan.index().kind == PlanKind::Sync { destination } else { source };
+                let shown = target.to_string();
+                let request = RemoveRequest::new(vec![target]).recursive(true).missing_is_fine(true);
+                Ok((self.client.remove(request.inventory(part.to_path_buf())), shown))
+            }
+            PartAction::Verify => Err(usage(&entry.name, "is compared, and needs no job")),
+        }
+    }
+}
+
+/// Renews a lease until `stop` is stopped. If another runner has taken the lease over, stops it and returns true.
+fn renew(files: &dyn PlanFiles, lease: &Mutex<Option<Lease>>, term: Duration, stop: &Stop) -> bool {
+    let mut failures = 0;
+    loop {
+        stop.wait(term / 3);
+        if stop.is_stopped() {
+            return false;
+        }
+        let mut lease = lease.lock().unwrap_or_else(PoisonError::into_inner);
+        match lease.as_mut().map(|held| held.renew(files)) {
+            Some(Ok(true)) => failures = 0,
+            // The lease stays valid for two more thirds of its term.
+            Some(Err(_)) if failures < 2 => failures += 1,
+            None => return false,
+            Some(Ok(false) | Err(_)) => {
+                *lease = None;
+                stop.stop();
+                return true;
+            }
+        }
+    }
+}
+
+/// Runs `run` with this process's share of the plan's bandwidth in bytes a second, or `None` if the plan has no limit.
+/// The share is a lease, so all processes together never use more than the plan's limit. While all shares are taken,
+/// waits for one. Returns `None` if `stop` was stopped before.
+///
+/// # Errors
+/// The errors of the store that holds the leases.
+pub fn with_share<T>(
+    plan: &Plan,
+    term: Duration,
+    stop: &Stop,
+    run: impl FnOnce(Option<u64>) -> T,
+) -> Result<Option<T>, Error> {
+    let options = &plan.index().options;
+    let (Some(limit), Some(runners)) = (options.bandwidth_limit, options.runners) else {
+        return Ok(Some(run(None)));
+    };
+    let (files, name) = (&*plan.files, random_name());
+    let lease = 'taken: loop {
+        for share in 0..runners {
+            let lease = format!("shares/{share:04}.json");
+            // A share has no limit of attempts: nothing is wrong with it if its holders die.
+            if let ClaimOutcome::Taken(lease) = Lease::take(files, &lease, (&name, term), true)? {
+                break 'taken lease;
+            }
+        }
+        stop.wait(PAUSE.min(term));
+        if stop.is_stopped() {
+            return Ok(None);
+        }
+    };
+    let lease = Mutex::new(Some(lease));
+    let ended = Stop::default();
+    let result = thread::scope(|scope| {
+        scope.spawn(|| {
+            if renew(files, &lease, term, &ended) {
+                // Another process uses the share now.
+                stop.stop();
+            }
+        });
+        let result = run(Some((limit / u64::from(runners.max(1))).max(1)));
+        ended.stop();
+        result
+    });
+    if let Some(lease) = lease.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        // If this fails, the lease expires by itself.
+        drop(lease.give_up(files));
+    }
+    Ok(Some(result))
+}
+
+/// Writes the outcomes of rows, and counts them.
+struct Outcomes<'a> {
+    lines: LinesWriter,
+    tally: OutcomeCount,
+    events: &'a dyn Fn(RunEvent<'_>),
+}
+
+#[derive(Default)]
+struct OutcomeCount {
+    done: u64,
+    skipped: u64,
+    failed: u64,
+    unverified: u64,
+    bytes: u64,
+    failures: BTreeMap<String, u64>,
+}
+
+impl Outcomes<'_> {
+    fn add(&mut self, row: &ResultRow) -> Result<(), Error> {
+        let tally = &mut self.tally;
+        match row.outcome {
+            RowOutcome::Done => {
+                tally.done += 1;
+                tally.bytes = tally.bytes.saturating_add(row.bytes);
+                tally.unverified += u64::from(row.verified.as_deref() == Some("unverified"));
+            }
+            RowOutcome::Skipped => tally.skipped += 1,
+            RowOutcome::Failed => {
+                tally.failed += 1;
+                let class = row.class.clone().unwrap_or_default();
+                *tally.failures.entry(class).or_default() += 1;
+            }
+        }
+        (self.events)(RunEvent::Row(row));
+        self.lines.line(row)
+    }
+}
+
+/// Passes the outcomes of a job on until it has ended. Returns the number of its requests.
+fn follow(mut job: Job, target: &str, outcomes: &mut Outcomes<'_>) -> Result<u64, Error> {
+    let mut whole_failure = None;
+    loop {
+        match job.next_blocking() {
+            Some(Event::Item(item)) => {
+                // A failure of the whole job names the prefix.
+                if let Outcome::Failed(error) = &item.outcome
+                    && item.source == target
+                {
+                    whole_failure = Some(error.to_string());
+                    continue;
+                }
+                outcomes.add(&row_of(item))?;
+            }
+            Some(Event::Warning(warning)) => (outcomes.events)(RunEvent::Warning(&warning)),
+            Some(Event::Done(summary)) => {
+                if let Some(why) = whole_failure {
+                    return Err(refused("", why));
+                }
+                if summary.stopped {
+                    return Err(refused(
+                        "",
+                        "the part was stopped by a failure that concerns every row; see the errors of its rows",
+                    ));
+                }
+                return Ok(summary.requests);
+            }
+            Some(_) => {}
+            None => return Err(local("a job", "has ended without its last event")),
+        }
+    }
+}
+
+fn row_of(item: Item) -> ResultRow {
+    let mut row = ResultRow {
+        url: item.source,
+        destination: item.destination,
+        outcome: RowOutcome::Done,
+        bytes: item.bytes,
+        attempts: item.attempts,
+        verified: None,
+        skipped: None,
+        error: None,
+        class: None,
+        status: None,
+    };
+    match item.outcome {
+        Outcome::Done { verified: Verified::NotApplicable } => {}
+        Outcome::Done { verified } => row.verified = Some(verified.to_string()),
+        Outcome::Skipped { why } => {
+            row.outcome = RowOutcome::Skipped;
+            row.skipped = Some(why.to_owned());
+        }
+        Outcome::Failed(error) => {
+            row.outcome = RowOutcome::Failed;
+            row.error = Some(error.to_string());
+            row.class = Some(error.kind().name().to_owned());
+            row.status = error.status();
+        }
+        _ => row.outcome = RowOutcome::Skipped,
+    }
+    row
+}
+
+/// Returns the start of the names of a part's other files: the part's own name without its folder and endings.
+pub(crate) fn stem(entry: &PartEntry) -> &str {
+    let name = entry.name.rsplit('/').next().unwrap_or_default();
+    name.split('.').next().unwrap_or_default()
+}
+
+fn claim_name(entry: &PartEntry) -> String {
+    format!("claims/{}.json", stem(entry))
+}
+
+fn result_stem(entry: &PartEntry) -> String {
+    format!("results/{}", stem(entry))
+}

@@ -14,7 +14,7 @@ use crate::files::{FileState, PlanFiles};
 
 /// The number of runners that may take a lease without finishing its part. A part whose runners die this often would
 /// kill the next one, too.
-pub(crate) const ATTEMPTS_MAX: u32 = 5;
+pub(crate) const ATTEMPTS_MAX: u32 = 10;
 /// Added to a term, because stores report times in whole seconds.
 const PRECISION: Duration = Duration::from_secs(2);
 

@@ -32,6 +32,8 @@ mod check;
 mod claim;
 mod files;
 mod format;
+#[cfg(test)]
+mod model;
 mod part;
 mod plan;
 mod planner;

@@ -24,8 +24,8 @@ use crate::status::{result_name, results};
 
 /// The term of a lease, unless the caller sets another. A part whose runner dies waits this long for the next one.
 const TERM: Duration = Duration::from_secs(60);
-/// The pause before the next look at parts that other runners hold.
-const PAUSE: Duration = Duration::from_secs(5);
+/// The part of a term after which a runner looks again at parts that other runners hold: every five seconds.
+const LOOKS_A_TERM: u32 = 12;
 
 /// Stops runners.
 #[derive(Clone, Default, Debug)]
@@ -223,7 +223,7 @@ impl<'a> Runner<'a> {
                 return Ok(None);
             }
             events(RunEvent::Waiting(held));
-            self.stop.wait(PAUSE.min(self.term));
+            self.stop.wait(self.term / LOOKS_A_TERM);
         }
         Ok(None)
     }
@@ -315,20 +315,12 @@ impl<'a> Runner<'a> {
                 });
             }
         };
-        let json = serde_json::to_vec_pretty(&summary).map_err(|e| local("a result", e))?;
-        let name = result_name(entry);
-        let is_first = match self.single {
-            true => files.put(&name, &json).map(|()| true),
-            false => files.create(&name, &json).map(|created| created.is_some()),
-        }?;
-        if is_first {
+        if conclude(files, &result_name(entry), &summary, self.single)? {
             events(RunEvent::Ended(number, &summary));
             return Ok(summary);
         }
-        // Another runner has ended the same part before. The first result counts.
-        files.remove(&summary.data)?;
         results(self.plan, number)?
-            .ok_or_else(|| refused(files.shown(&name), "was removed while the plan runs"))
+            .ok_or_else(|| refused(files.shown(&result_name(entry)), "was removed while the plan runs"))
     }
 
     /// Runs the rows of a part, and writes their outcomes to a file of the plan.
@@ -420,6 +412,25 @@ impl<'a> Runner<'a> {
     }
 }
 
+/// Writes the result of a part, whose data file is written already. If another runner has ended the same part before, its
+/// result counts. Then removes the data file and returns false.
+pub(crate) fn conclude(
+    files: &dyn PlanFiles,
+    name: &str,
+    summary: &ResultSummary,
+    is_single: bool,
+) -> Result<bool, Error> {
+    let json = serde_json::to_vec_pretty(summary).map_err(|e| local("a result", e))?;
+    let is_first = match is_single {
+        true => files.put(name, &json).map(|()| true),
+        false => files.create(name, &json).map(|created| created.is_some()),
+    }?;
+    if !is_first {
+        files.remove(&summary.data)?;
+    }
+    Ok(is_first)
+}
+
 /// Renews a lease until `stop` is stopped. If another runner has taken the lease over, stops it and returns true.
 fn renew(files: &dyn PlanFiles, lease: &Mutex<Option<Lease>>, term: Duration, stop: &Stop) -> bool {
     let mut failures = 0;
@@ -468,7 +479,7 @@ pub fn with_share<T>(
                 break 'taken lease;
             }
         }
-        stop.wait(PAUSE.min(term));
+        stop.wait(term / LOOKS_A_TERM);
         if stop.is_stopped() {
             return Ok(None);
         }

@@ -170,8 +170,8 @@ impl<'a> Runner<'a> {
     /// Runs the part with a number, unless it has a result. Returns the part's result, whoever has run it.
     ///
     /// # Errors
-    /// `ErrorKind::Refused` if another runner holds the part, if the part's file was changed, or if copies must end
-    /// before this part removes anything; else the errors that concern the whole part.
+    /// `ErrorKind::Refused` if another runner holds the part, or the part's file was changed. Also if this part removes
+    /// objects, and copies haven't ended. Else the errors that concern the whole part.
     pub fn run_part(&self, number: usize, events: &dyn Fn(RunEvent<'_>)) -> Result<ResultSummary, Error> {
         let entry = self.plan.part(number)?;
         if let Some(result) = results(self.plan, number)? {

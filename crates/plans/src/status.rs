@@ -163,9 +163,9 @@ fn rows(
     }
 }
 
-/// Writes the outcomes of all parts that have ended as a completion report of S3 Batch Operations: a CSV file without a
-/// header, whose columns are Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode and ResultMessage. Returns
-/// the number of rows.
+/// Writes the outcomes of all parts that have ended as a completion report of S3 Batch Operations. The report is CSV
+/// without a header. Its columns are Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode and ResultMessage.
+/// Returns the number of rows.
 ///
 /// # Errors
 /// If a result is damaged, or the report can't be written.

@@ -133,6 +133,11 @@ started.
   hash        the checksums of a file: source, size, crc32c, crc64nvme, md5
   signed_url  a URL from sign: source, method, url, expires_at, headers
   commands    the last record of run: done, failed, skipped
+  plan        a plan that was made: folder, objects, bytes, removed, parts; requests and list_price in a dry run
+  part        a part of a plan that has ended: number, rows, done, skipped, failed, bytes, seconds, failures
+  row         an object of a plan that failed: url, destination, error, class
+  plan-status the state of a plan: parts, ended, running, expired, given_up, done, failed, left, failures
+  plan-check  the outcome of plan verify: same, unverified, missing, different, left, extra
   warning     an item that was skipped, or treated differently than requested: source, warning
   error       a failure of the command or of one URL: url, error, class
   stats       the counters of --stats, for a command without a summary
@@ -274,6 +279,18 @@ const EXAMPLES: &[Examples] = &[
                 "Compare two clouds, with a report",
                 "laneway verify --report report.csv s3://my-bucket/data gs://other-bucket/data",
             ),
+        ],
+    ),
+    (
+        "plan",
+        &[
+            (
+                "Plan a copy that many machines run",
+                "laneway plan cp s3://my-bucket/data gs://other-bucket/ --parts s3://my-bucket/plans/1",
+            ),
+            ("Run its parts, on each machine", "laneway plan run s3://my-bucket/plans/1 --workers 2"),
+            ("Show the progress", "laneway plan status --watch s3://my-bucket/plans/1"),
+            ("Prove the outcome", "laneway plan verify s3://my-bucket/plans/1"),
         ],
     ),
     (

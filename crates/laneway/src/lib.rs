@@ -168,6 +168,23 @@ pub mod internal {
     pub use crate::plan::parts::CopySizes;
     pub use crate::transfer::sync::planned::{SyncDecision, SyncPlanner, compare_listed, tree_destination};
 
+    /// Returns a planner for a sync between two prefixes.
+    ///
+    /// # Errors
+    /// `ErrorKind::Usage` if the request is invalid, or one of its ends isn't a prefix of a bucket.
+    pub fn sync_planner(
+        client: &crate::Client,
+        request: &crate::SyncRequest,
+    ) -> Result<SyncPlanner, crate::Error> {
+        request.check()?;
+        let state = client.state()?;
+        let store = |at: &crate::Location| match at {
+            crate::Location::Object { provider, .. } => Ok(state.store(*provider)?.clone()),
+            _ => Err(crate::Error::usage(at.to_string(), "only a sync between two prefixes can be planned")),
+        };
+        Ok(SyncPlanner::new(store(&request.source)?, store(&request.destination)?, request))
+    }
+
     /// Makes an error of the library's own kinds.
     pub fn error(
         kind: crate::ErrorKind,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
-use laneway::internal::{SyncDecision, SyncPlanner, tree_destination};
+use laneway::internal::{SyncDecision, sync_planner, tree_destination};
 use laneway::{
     Client, CopyRequest, Entry, Error, Filter, ListRequest, Listing, Location, ObjectMeta, Provider,
     SyncRequest,
@@ -294,7 +294,7 @@ impl PlanRequest {
                 }
             }
             Some(sync) => {
-                let rules = SyncPlanner::new(client, sync)?;
+                let rules = sync_planner(client, sync)?;
                 let inventory = self.destination_inventory.as_ref();
                 let mut to = SortedNames::list(client, destination, &range, inventory, Filter::default());
                 to.may_be_missing = true;

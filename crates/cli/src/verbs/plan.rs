@@ -332,7 +332,7 @@ struct PlanRecord<'a> {
 
 /// A part that has ended, as the record of kind `part`.
 #[derive(Serialize, Debug)]
-struct PartRecord<'a> {
+struct EndedPartRecord<'a> {
     kind: &'static str,
     number: usize,
     #[serde(flatten)]
@@ -777,7 +777,9 @@ impl RunTotals {
                 self.failed += result.failed;
                 self.bytes += result.bytes;
                 match (options.json, options.quiet) {
-                    (true, _) => context.output.json(&PartRecord { kind: "part", number: *part, result }),
+                    (true, _) => {
+                        context.output.json(&EndedPartRecord { kind: "part", number: *part, result })
+                    }
                     (false, true) => Ok(()),
                     (false, false) => {
                         let failed = if result.failed > 0 {

@@ -8,7 +8,7 @@ use super::content::{compared, listed_sums};
 use super::side::SideEntry;
 use super::verify::finding::{Finding, finding};
 use crate::location::mapping::tree_prefix;
-use crate::{Client, CopyRequest, Error, Location, SyncRequest, Verified};
+use crate::{CopyRequest, Error, Location, SyncRequest, Verified};
 
 /// The decision on one name of a sync between two prefixes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,21 +30,9 @@ pub struct SyncPlanner {
 }
 
 impl SyncPlanner {
-    /// Returns a planner for a request.
-    ///
-    /// # Errors
-    /// `ErrorKind::Usage` if the request is invalid, or one of its ends isn't a prefix of a bucket.
-    pub fn new(client: &Client, request: &SyncRequest) -> Result<Self, Error> {
-        request.check()?;
-        let store = |at: &Location| match at {
-            Location::Object { provider, .. } => Ok(client.state()?.store(*provider)?.clone()),
-            _ => Err(Error::usage(at.to_string(), "only a sync between two prefixes can be planned")),
-        };
-        Ok(Self {
-            rules: request.rules(),
-            from: store(&request.source)?.as_source(),
-            to: store(&request.destination)?,
-        })
+    /// Returns a planner for a request between two stores.
+    pub(crate) fn new(from: Store, to: Store, request: &SyncRequest) -> Self {
+        Self { rules: request.rules(), from: from.as_source(), to }
     }
 
     /// Decides on a name. If the listings don't show whether two objects are equal, the source's object is

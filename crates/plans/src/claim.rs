@@ -5,12 +5,14 @@
 //! one part, for example if one of them was suspended for longer than the term. This does no harm: both do the same,
 //! and the first result counts.
 
+use std::cell::Cell;
 use std::time::{Duration, SystemTime};
 
 use laneway::{Error, Version};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{FileState, PlanFiles};
+use crate::format::refused;
 
 /// The number of runners that may take a lease without finishing its part. A part whose runners die this often would
 /// kill the next one, too.
@@ -79,16 +81,36 @@ fn clock_name(runner: &str) -> String {
     format!("runners/{runner}.json")
 }
 
-/// Returns the store's time, which is the time when a file was just written.
-///
-/// # Errors
-/// The store's errors.
-pub(crate) fn store_time(files: &dyn PlanFiles, runner: &str) -> Result<SystemTime, Error> {
-    let name = clock_name(runner);
-    files.put(&name, format!("{{\"runner\":\"{runner}\"}}\n").as_bytes())?;
-    match files.read(&name)? {
-        Some(FileState { changed, .. }) => Ok(changed),
-        None => Err(crate::format::refused(files.shown(&name), "was removed while the plan runs")),
+/// The store's clock. It is read once, when it is first needed.
+pub(crate) struct StoreClock<'a> {
+    files: &'a dyn PlanFiles,
+    reader: &'a str,
+    now: Cell<Option<SystemTime>>,
+}
+
+impl<'a> StoreClock<'a> {
+    /// Returns a clock that this runner reads.
+    pub(crate) fn new(files: &'a dyn PlanFiles, reader: &'a str) -> Self {
+        Self { files, reader, now: Cell::new(None) }
+    }
+
+    /// Returns the store's time: the time when a file was just written.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub(crate) fn now(&self) -> Result<SystemTime, Error> {
+        if let Some(now) = self.now.get() {
+            return Ok(now);
+        }
+        let name = clock_name(self.reader);
+        self.files.put(&name, format!("{{\"runner\":\"{}\"}}\n", self.reader).as_bytes())?;
+        match self.files.read(&name)? {
+            Some(FileState { changed, .. }) => {
+                self.now.set(Some(changed));
+                Ok(changed)
+            }
+            None => Err(refused(self.files.shown(&name), "was removed while the plan runs")),
+        }
     }
 }
 
@@ -102,23 +124,23 @@ impl Lease {
     /// # Errors
     /// The store's errors; `ErrorKind::Refused` if the lease's file isn't one.
     pub(crate) fn take(
-        files: &dyn PlanFiles,
+        clock: &StoreClock<'_>,
         name: &str,
         (runner, term): (&str, Duration),
         is_forced: bool,
     ) -> Result<ClaimOutcome, Error> {
+        let files = clock.files;
         let there = match files.read(name)? {
             Some(there) => {
-                let claim: Claim = serde_json::from_slice(&there.bytes).map_err(|e| {
-                    crate::format::refused(files.shown(name), format!("isn't a lease of a plan: {e}"))
-                })?;
+                let claim: Claim = serde_json::from_slice(&there.bytes)
+                    .map_err(|e| refused(files.shown(name), format!("isn't a lease of a plan: {e}")))?;
                 Some((claim, there))
             }
             None => None,
         };
         let choice = match &there {
             None => ClaimChoice::Create,
-            Some((claim, there)) => choose(Some((claim, there.changed)), store_time(files, runner)?),
+            Some((claim, there)) => choose(Some((claim, there.changed)), clock.now()?),
         };
         let attempt = match choice {
             ClaimChoice::Create => 1,

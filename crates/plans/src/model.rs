@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use laneway::{Error, ErrorKind, Version};
 
-use crate::claim::{ATTEMPTS_MAX, Claim, ClaimOutcome, Lease, check_conditions};
+use crate::claim::{ATTEMPTS_MAX, Claim, ClaimOutcome, Lease, StoreClock, check_conditions};
 use crate::files::{FileState, PlanFiles};
 use crate::format::{FORMAT, ResultSummary, VERSION};
 use crate::runner::conclude;
@@ -204,7 +204,7 @@ fn step(
             if files.read(&result_of(part)).unwrap().is_some() {
                 return Some(ModelRunner::Idle);
             }
-            match Lease::take(files, &claim_of(part), (name, TERM), false) {
+            match Lease::take(&StoreClock::new(files, name), &claim_of(part), (name, TERM), false) {
                 Ok(ClaimOutcome::Taken(lease)) => Some(ModelRunner::Busy { part, lease, left: ROWS }),
                 _ => Some(ModelRunner::Idle),
             }
@@ -300,18 +300,22 @@ fn a_store_that_ignores_conditions_is_found_out() {
     assert!(error.to_string().contains("--single-runner"), "{error}");
 }
 
+fn take(files: &MemoryFiles, runner: &str) -> Result<ClaimOutcome, Error> {
+    Lease::take(&StoreClock::new(files, runner), "claims/0.json", (runner, TERM), false)
+}
+
 #[test]
 fn of_two_runners_that_take_a_lease_at_once_one_gets_it() {
     let files = MemoryFiles::new(7, 0);
-    let first = Lease::take(&files, "claims/0.json", ("a", TERM), false).unwrap();
+    let first = take(&files, "a").unwrap();
     let ClaimOutcome::Taken(mut first) = first else { panic!("{first:?}") };
-    assert!(matches!(Lease::take(&files, "claims/0.json", ("b", TERM), false), Ok(ClaimOutcome::Held)));
+    assert!(matches!(take(&files, "b"), Ok(ClaimOutcome::Held)));
     files.pass(TERM * 2);
-    let second = Lease::take(&files, "claims/0.json", ("b", TERM), false).unwrap();
+    let second = take(&files, "b").unwrap();
     let ClaimOutcome::Taken(second) = second else { panic!("{second:?}") };
     assert_eq!(second.attempt(), 2);
     assert!(!first.renew(&files).unwrap(), "it was taken over");
     second.give_up(&files).unwrap();
-    let third = Lease::take(&files, "claims/0.json", ("c", TERM), false).unwrap();
+    let third = take(&files, "c").unwrap();
     assert!(matches!(third, ClaimOutcome::Taken(lease) if lease.attempt() == 2));
 }

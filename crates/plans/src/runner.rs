@@ -1,6 +1,6 @@
 //! Runs the parts of a plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -12,7 +12,7 @@ use laneway::{
 };
 
 use crate::check::verify_part;
-use crate::claim::{ClaimOutcome, Lease, check_conditions};
+use crate::claim::{ClaimOutcome, Lease, StoreClock, check_conditions};
 use crate::files::PlanFiles;
 use crate::format::{
     FORMAT, PartAction, PartEntry, PlanKind, ResultRow, ResultSummary, RowOutcome, VERSION, local, refused,
@@ -26,6 +26,16 @@ use crate::status::{result_name, results};
 const TERM: Duration = Duration::from_secs(60);
 /// The part of a term after which a runner looks again at parts that other runners hold: every five seconds.
 const LOOKS_A_TERM: u32 = 12;
+
+/// The number of claimed parts that a runner looks at before it waits again. At the end of a plan, many runners look for
+/// work, and each part that is left has a lease.
+const CLAIMS_A_LOOK: usize = 8;
+
+/// The parts of a plan without a result.
+struct LeftParts {
+    free: Vec<usize>,
+    claimed: Vec<usize>,
+}
 
 /// Stops runners.
 #[derive(Clone, Default, Debug)]
@@ -167,23 +177,37 @@ impl<'a> Runner<'a> {
         &self.name
     }
 
-    /// Runs the part with a number, unless it has a result. Returns the part's result, whoever has run it.
+    /// Runs the part with a number, unless it has a result. If another runner holds the part, waits until that runner has
+    /// ended the part or lost its lease. Returns the part's result, whoever has run it.
     ///
     /// # Errors
-    /// `ErrorKind::Refused` if another runner holds the part, or the part's file was changed. Also if this part removes
-    /// objects, and copies haven't ended. Else the errors that concern the whole part.
+    /// `ErrorKind::Refused` if the part's file was changed. Also if this part removes objects, and copies haven't ended.
+    /// `ErrorKind::Cancelled` if the runner was stopped. Else the errors that concern the whole part.
     pub fn run_part(&self, number: usize, events: &dyn Fn(RunEvent<'_>)) -> Result<ResultSummary, Error> {
         let entry = self.plan.part(number)?;
-        if let Some(result) = results(self.plan, number)? {
-            return Ok(result);
+        while !self.stop.is_stopped() {
+            if let Some(result) = results(self.plan, number)? {
+                return Ok(result);
+            }
+            if entry.action == PartAction::Remove && self.plan.index().kind == PlanKind::Sync {
+                self.check_copies()?;
+            }
+            let clock = StoreClock::new(&*self.plan.files, &self.name);
+            match Lease::take(&clock, &claim_name(entry), (&self.name, self.term), true)? {
+                ClaimOutcome::Taken(lease) => {
+                    if let Some(result) = self.run(number, entry, lease, events)? {
+                        return Ok(result);
+                    }
+                }
+                ClaimOutcome::Held | ClaimOutcome::GivenUp => events(RunEvent::Waiting(1)),
+            }
+            self.stop.wait(self.term / LOOKS_A_TERM);
         }
-        if entry.action == PartAction::Remove && self.plan.index().kind == PlanKind::Sync {
-            self.check_copies()?;
-        }
-        match self.take(number, true)? {
-            Some(lease) => self.run(number, entry, lease, events),
-            None => Err(refused(self.plan.folder(), format!("part {number} is held by another runner"))),
-        }
+        Err(self.stopped())
+    }
+
+    fn stopped(&self) -> Error {
+        laneway::internal::error(ErrorKind::Cancelled, self.plan.folder(), "the runner was stopped")
     }
 
     /// Runs a part that has no result and that no other runner holds. If other runners hold all such parts, waits until
@@ -193,63 +217,73 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// Fails as [`run_part`](Self::run_part) does.
     pub fn run_next(&self, events: &dyn Fn(RunEvent<'_>)) -> Result<Option<ResultSummary>, Error> {
+        let (mut looks, mut given_up) = (0, BTreeSet::new());
         while !self.stop.is_stopped() {
-            let left = self.left()?;
-            if left.is_empty() {
+            let LeftParts { free, mut claimed } = self.left()?;
+            claimed.retain(|number| !given_up.contains(number));
+            if free.is_empty() && claimed.is_empty() {
                 return Ok(None);
             }
             // Runners that look at the parts in different orders seldom want the same one.
-            let start = (self.seed % left.len() as u64) as usize;
-            let mut held = 0;
-            for place in 0..left.len() {
-                let Some(&number) = left.get((start + place) % left.len()) else { continue };
+            let turned = |parts: &[usize], most: usize| -> Vec<usize> {
+                let start = (self.seed.wrapping_add(looks) % parts.len().max(1) as u64) as usize;
+                parts.iter().cycle().skip(start).take(parts.len().min(most)).copied().collect()
+            };
+            let mut held = claimed.len();
+            let clock = StoreClock::new(&*self.plan.files, &self.name);
+            for number in turned(&free, usize::MAX).into_iter().chain(turned(&claimed, CLAIMS_A_LOOK)) {
                 if self.stop.is_stopped() {
                     return Ok(None);
                 }
-                let name = claim_name(self.plan.part(number)?);
-                match Lease::take(&*self.plan.files, &name, (&self.name, self.term), false)? {
+                let entry = self.plan.part(number)?;
+                match Lease::take(&clock, &claim_name(entry), (&self.name, self.term), false)? {
                     ClaimOutcome::Taken(lease) => {
                         // The part may have ended after this runner looked for its result.
-                        if results(self.plan, number)?.is_some() {
-                            continue;
+                        let ended = match results(self.plan, number)? {
+                            Some(_) => None,
+                            None => self.run(number, entry, lease, events)?,
+                        };
+                        match ended {
+                            Some(result) => return Ok(Some(result)),
+                            None => held = 0,
                         }
-                        return self.run(number, self.plan.part(number)?, lease, events).map(Some);
+                        break;
                     }
-                    ClaimOutcome::Held => held += 1,
-                    ClaimOutcome::GivenUp => {}
+                    ClaimOutcome::Held => {}
+                    ClaimOutcome::GivenUp => {
+                        given_up.insert(number);
+                    }
                 }
             }
-            if held == 0 {
-                return Ok(None);
+            looks += CLAIMS_A_LOOK as u64;
+            if held > 0 {
+                events(RunEvent::Waiting(held));
+                self.stop.wait(self.term / LOOKS_A_TERM);
             }
-            events(RunEvent::Waiting(held));
-            self.stop.wait(self.term / LOOKS_A_TERM);
         }
         Ok(None)
     }
 
-    /// Returns the numbers of the parts without a result that may run now.
-    fn left(&self) -> Result<Vec<usize>, Error> {
-        let ended = self.plan.files.list("results/")?;
+    /// Returns the parts without a result that may run now.
+    fn left(&self) -> Result<LeftParts, Error> {
+        let files = &*self.plan.files;
+        // List the leases first. A part that ends in between then counts as ended.
+        let (claims, ended) = (files.list("claims/")?, files.list("results/")?);
         let parts = self.plan.parts();
-        let has_ended = |entry: &PartEntry| ended.binary_search(&result_name(entry)).is_ok();
-        let left: Vec<usize> = parts
-            .iter()
-            .enumerate()
-            .filter(|(_, entry)| !has_ended(entry))
-            .map(|(number, _)| number)
-            .collect();
-        let is_removal =
-            |number: &usize| parts.get(*number).is_some_and(|part| part.action == PartAction::Remove);
+        let left =
+            parts.iter().enumerate().filter(|(_, entry)| ended.binary_search(&result_name(entry)).is_err());
+        let mut left: Vec<(usize, &PartEntry)> = left.collect();
+        let is_removal = |(_, entry): &(usize, &PartEntry)| entry.action == PartAction::Remove;
         if self.plan.index().kind == PlanKind::Sync && left.iter().any(is_removal) {
-            if let Some(first) = left.iter().position(is_removal)
-                && first > 0
-            {
-                return Ok(left.into_iter().take(first).collect());
+            match left.iter().position(is_removal) {
+                Some(copies) if copies > 0 => left.truncate(copies),
+                _ => self.check_copies()?,
             }
-            self.check_copies()?;
         }
-        Ok(left)
+        let is_claimed = |(_, entry): &(usize, &PartEntry)| claims.binary_search(&claim_name(entry)).is_ok();
+        let (claimed, free): (Vec<_>, Vec<_>) = left.into_iter().partition(is_claimed);
+        let numbers = |parts: Vec<(usize, &PartEntry)>| parts.into_iter().map(|(number, _)| number).collect();
+        Ok(LeftParts { free: numbers(free), claimed: numbers(claimed) })
     }
 
     /// Checks that all copies of a sync have succeeded, before anything is removed.
@@ -272,28 +306,21 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    fn take(&self, number: usize, is_forced: bool) -> Result<Option<Lease>, Error> {
-        let name = claim_name(self.plan.part(number)?);
-        match Lease::take(&*self.plan.files, &name, (&self.name, self.term), is_forced)? {
-            ClaimOutcome::Taken(lease) => Ok(Some(lease)),
-            ClaimOutcome::Held | ClaimOutcome::GivenUp => Ok(None),
-        }
-    }
-
+    /// Runs a part, whose lease this runner holds. Returns `None` if another runner has taken the lease over.
     fn run(
         &self,
         number: usize,
         entry: &PartEntry,
         lease: Lease,
         events: &dyn Fn(RunEvent<'_>),
-    ) -> Result<ResultSummary, Error> {
+    ) -> Result<Option<ResultSummary>, Error> {
         let files = &*self.plan.files;
         let attempt = lease.attempt();
         events(RunEvent::Begun(number, attempt));
         let part_stop = self.stop.child();
         let lease = Mutex::new(Some(lease));
         let renewing = &lease;
-        let (ran, lost) = thread::scope(|scope| {
+        let (ran, is_lost) = thread::scope(|scope| {
             let renewal = scope.spawn(|| renew(files, renewing, self.term, &part_stop));
             let ran = self.rows(entry, (number, attempt), &part_stop, events);
             part_stop.stop();
@@ -302,25 +329,23 @@ impl<'a> Runner<'a> {
         let lease = lease.into_inner().unwrap_or_else(PoisonError::into_inner);
         let summary = match ran {
             Ok(summary) => summary,
+            Err(_) if is_lost => return Ok(None),
             Err(error) => {
                 if let Some(lease) = lease {
                     // The error of the part matters more than one of the lease, which then expires.
                     drop(lease.give_up(files));
                 }
-                return Err(match lost {
-                    true => {
-                        refused(self.plan.folder(), format!("another runner has taken over part {number}"))
-                    }
-                    false => error,
-                });
+                return Err(error);
             }
         };
         if conclude(files, &result_name(entry), &summary, self.single)? {
             events(RunEvent::Ended(number, &summary));
-            return Ok(summary);
+            return Ok(Some(summary));
         }
-        results(self.plan, number)?
-            .ok_or_else(|| refused(files.shown(&result_name(entry)), "was removed while the plan runs"))
+        match results(self.plan, number)? {
+            Some(result) => Ok(Some(result)),
+            None => Err(refused(files.shown(&result_name(entry)), "was removed while the plan runs")),
+        }
     }
 
     /// Runs the rows of a part, and writes their outcomes to a file of the plan.
@@ -348,11 +373,7 @@ impl<'a> Runner<'a> {
         let OutcomeCount { done, skipped, failed, unverified, bytes, failures } = outcomes.tally;
         let rows = done + skipped + failed;
         if part_stop.is_stopped() {
-            return Err(laneway::internal::error(
-                ErrorKind::Cancelled,
-                self.plan.folder(),
-                "the runner was stopped",
-            ));
+            return Err(self.stopped());
         }
         let is_whole = rows == entry.rows || (entry.action == PartAction::Verify && rows > entry.rows);
         if !is_whole {
@@ -472,10 +493,11 @@ pub fn with_share<T>(
     };
     let (files, name) = (&*plan.files, random_name());
     let lease = 'taken: loop {
+        let clock = StoreClock::new(files, &name);
         for share in 0..runners {
             let lease = format!("shares/{share:04}.json");
             // A share has no limit of attempts: nothing is wrong with it if its holders die.
-            if let ClaimOutcome::Taken(lease) = Lease::take(files, &lease, (&name, term), true)? {
+            if let ClaimOutcome::Taken(lease) = Lease::take(&clock, &lease, (&name, term), true)? {
                 break 'taken lease;
             }
         }

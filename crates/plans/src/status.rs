@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write};
 
 use laneway::{Client, Entry, Error, ListRequest, Location, ObjectMeta};
 
-use crate::claim::{ATTEMPTS_MAX, Claim, ClaimChoice, choose, store_time};
+use crate::claim::{ATTEMPTS_MAX, Claim, ClaimChoice, StoreClock, choose};
 use crate::files::files_at;
 use crate::format::{
     FORMAT, KeyRange, PartAction, PartEntry, PlanIndex, PlanKind, ResultRow, ResultSummary, RowOutcome,
@@ -65,7 +65,8 @@ impl PlanStatus {
         let files = &*plan.files;
         let ended: HashSet<String> = files.list("results/")?.into_iter().collect();
         let claimed: HashSet<String> = files.list("claims/")?.into_iter().collect();
-        let mut now = None;
+        let reader = format!("status-{}", random_name());
+        let clock = StoreClock::new(files, &reader);
         let mut status = Self::default();
         for (number, entry) in plan.parts().iter().enumerate() {
             if ended.contains(&result_name(entry))
@@ -92,11 +93,7 @@ impl PlanStatus {
             };
             let claim: Claim = serde_json::from_slice(&file.bytes)
                 .map_err(|e| refused(files.shown(&name), format!("isn't a lease of a plan: {e}")))?;
-            let present = match now {
-                Some(present) => present,
-                None => *now.insert(store_time(files, &format!("status-{}", random_name()))?),
-            };
-            status.parts.push(match choose(Some((&claim, file.changed)), present) {
+            status.parts.push(match choose(Some((&claim, file.changed)), clock.now()?) {
                 ClaimChoice::Wait => PartState::Running(claim.runner, claim.attempt),
                 ClaimChoice::GiveUp => PartState::GivenUp(ATTEMPTS_MAX),
                 _ if claim.term_s == 0 => PartState::Waiting,

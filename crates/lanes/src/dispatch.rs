@@ -7,8 +7,8 @@
 //! - `rules` holds all tuned constants.
 //! - `ledger` counts attempts and lanes. No other module counts them.
 //! - `path_model` measures the path's rate and the time that a server takes to answer. The rate comes from readings of the bytes moved.
-//! - `choose` decides how many lanes there are, and on which lane each attempt is sent. `freight_lanes` finds the best number of freight
-//!   lanes by trial.
+//! - `choose` decides how many lanes there are by an explicit cost, and on which lane each attempt is sent. `freight_lanes` finds the best
+//!   number of freight lanes by trial.
 //! - `bulk_controller` slows bulk while small requests are outstanding.
 //! - `server_limits` learns how many connections a server serves, and how long it keeps idle ones.
 //! - `origin` holds the state of one origin, and `event` defines events and actions.
@@ -363,13 +363,12 @@ impl Dispatcher {
             self.send_queued(now, origin, role);
             self.dial_missing(now, origin, role);
         }
-        let live = self.ledger.account(origin).freight;
         let lanes_max = self.freight_lanes_max(origin);
         let idle =
             self.ledger.lanes_of(origin).filter(|(_, l)| l.role == Role::Freight && l.is_idle()).count();
-        let state = &mut self.origins[origin.0];
-        state.freight.watch(now, live > 0);
-        let lanes = state.spare(live, lanes_max);
+        let (account, state) = (self.ledger.account(origin), &mut self.origins[origin.0]);
+        state.freight.watch(now, account.freight > 0);
+        let lanes = state.freight_demand(account).spare(lanes_max);
         let spare = (lanes, idle.min(lanes));
         if std::mem::replace(&mut state.said_spare, spare) != spare {
             self.actions.push_back(DispatchAction::Spare { origin, lanes, open: spare.1 });
@@ -408,7 +407,7 @@ impl Dispatcher {
             shown = shown.max(rate.unwrap_or_default());
         }
         let bytes = down + up.unwrap_or_default();
-        let (rtt, covering) = (origin.path.round_trip(), origin.covering(account));
+        let (rtt, covering) = (origin.path.round_trip(), origin.freight_demand(account).covering(self.rules));
         let is_full = origin.freight.moved(now, GoodputSample { bytes, busy, covering, rtt, flow, shown });
         if is_full && (bulk(Direction::Down) > 0) != (bulk(Direction::Up) > 0) {
             let direction = if bulk(Direction::Down) > 0 { Direction::Down } else { Direction::Up };

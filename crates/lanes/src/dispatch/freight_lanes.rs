@@ -9,16 +9,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::event::{Direction, TcpSample};
+use super::event::TcpSample;
 use super::rules::Rules;
-
-/// Returns how many lanes are needed to keep a path busy with requests of `mean` bytes. While one lane waits for its next answer, the other
-/// lanes use the path.
-pub(super) fn covering(rules: &Rules, direction: Direction, mean: u64, rtt: Duration, rate: f64) -> usize {
-    let between = rate * rtt.as_secs_f64() * rules.round_trips_between[direction as usize];
-    let others = (between / mean.max(1) as f64).ceil() as usize;
-    1 + others.min(rules.side_by_side_max - 1)
-}
 
 /// Returns the number of lanes to begin with. It depends on the round trip to the server.
 fn first(rules: &Rules, rtt: Duration) -> usize {
@@ -38,7 +30,7 @@ pub(super) struct GoodputSample {
     /// The bytes moved so far, in both directions together.
     pub(super) bytes: u64,
     /// `busy` is the number of lanes that carry bulk. `covering` is the number that keeps the path busy although each lane pauses between
-    /// two requests (see the [function](covering)).
+    /// two requests (see [`FreightDemand::covering`](super::choose::FreightDemand::covering)).
     pub(super) busy: usize,
     pub(super) covering: usize,
     /// The shortest round trip so far, if known.
@@ -410,18 +402,6 @@ mod tests {
         assert_eq!(
             [0, 1, 20, 99, 100, 200, 900].map(target),
             [2, 1, 1, 1, 4, 8, Rules::CHOSEN.side_by_side_max]
-        );
-    }
-
-    #[test]
-    fn lanes_cover_each_others_pauses_between_requests() {
-        let at_20_ms = |mean: u64| covering(&Rules::CHOSEN, Direction::Down, mean, RTT, 125e6);
-        assert_eq!([1 << 20, 8 << 20, 16 << 20, 256 << 20].map(at_20_ms), [11, 3, 2, 2]);
-        let up = |rate| covering(&Rules::CHOSEN, Direction::Up, 16 << 20, RTT, rate);
-        assert_eq!([f64::MIN_POSITIVE, 6e6, 125e6].map(up), [2, 2, 3]);
-        assert_eq!(
-            covering(&Rules::CHOSEN, Direction::Up, 1, Duration::from_secs(1), 1e9),
-            Rules::CHOSEN.side_by_side_max
         );
     }
 

@@ -190,7 +190,7 @@ impl Dispatcher {
             origins.flat_map(|((id, account), o)| [o.next_tick(account), self.next_too_old(id, o)]).flatten();
         let links = Direction::BOTH.into_iter().zip(&self.links).flat_map(|(direction, link)| {
             let reading = link.path.next_reading().filter(|_| !self.ledger.outstanding(direction).is_none());
-            [link.yielding.next_tick(), reading]
+            [link.next_tick(), reading]
         });
         origins.chain(links.flatten()).min()
     }
@@ -391,7 +391,7 @@ impl Dispatcher {
     /// bytes.
     fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<TcpSample>) {
         let (busy, held) =
-            (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
+            (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).is_yielding()));
         self.origin(id);
         let (account, origin) = (self.ledger.account(id), &mut self.origins[id.0]);
         let bulk = |direction| account.outstanding(direction).bulk;

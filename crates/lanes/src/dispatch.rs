@@ -96,7 +96,7 @@ impl Dispatcher {
         self.yield_bulk(now);
         if self.limited.is_none_or(|at| now >= at + self.rules.service_min) {
             self.limited = Some(now);
-            self.clamp_downloads(now);
+            self.limit_bulk(now, Direction::Down);
         }
     }
 
@@ -166,7 +166,7 @@ impl Dispatcher {
             DispatchEvent::Moved { origin, down, up, flow } => self.moved(now, origin, (down, up), flow),
             DispatchEvent::Tick => {
                 self.read_links(now);
-                self.clamp_uploads(now);
+                self.limit_bulk(now, Direction::Up);
                 for origin in 0..self.origins.len() {
                     let id = OriginId(origin);
                     self.ledger.account_mut(id).on_the_way.tick(now);
@@ -435,38 +435,29 @@ impl Dispatcher {
         }
     }
 
-    /// Counts the lanes of an origin that share a limit on bulk. Returns their number and the round trip to the origin.
-    fn lane_group(&self, origin: OriginId, shares: impl Fn(&Lane) -> bool) -> LaneGroup {
-        let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| shares(lane)).count();
-        LaneGroup { lanes, rtt: self.origins[origin.0].path.rtt() }
-    }
-
-    /// Decides how many bytes of downloaded bulk may be in flight.
-    fn clamp_downloads(&mut self, now: Instant) {
-        let carries = |lane: &Lane| lane.in_flight > lane.uploads || lane.is_dialling();
-        let beside = self.link(Direction::Down).beside(now);
-        for origin in (0..self.origins.len()).map(OriginId) {
-            let group = self.lane_group(origin, |lane| lane.role == Role::Freight && carries(lane));
-            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
-            let (path, in_flight) =
-                (path.throughput(Direction::Down), &mut in_flight[Direction::Down as usize]);
-            let said = in_flight.decide(now, Direction::Down, group, path, beside);
-            self.actions.extend(said.map(|bytes| DispatchAction::Window { origin, bytes }));
-        }
-    }
-
-    /// Decides the limits for uploaded bulk: the bytes in send buffers and in flight, and the rate.
-    fn clamp_uploads(&mut self, now: Instant) {
-        let beside = self.link(Direction::Up).beside(now);
-        for origin in (0..self.origins.len()).map(OriginId) {
-            let group = self.lane_group(origin, |lane| lane.uploads > 0);
-            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
-            let (path, in_flight) = (path.throughput(Direction::Up), &mut in_flight[Direction::Up as usize]);
-            let said = in_flight.decide(now, Direction::Up, group, path, beside);
+    /// Decides the limits on bulk of this direction: its bytes in flight, and for uploads also the unsent bytes and the rate.
+    fn limit_bulk(&mut self, now: Instant, direction: Direction) {
+        let carries = |lane: &Lane| match direction {
+            Direction::Down => {
+                lane.role == Role::Freight && (lane.in_flight > lane.uploads || lane.is_dialling())
+            }
+            Direction::Up => lane.uploads > 0,
+        };
+        let beside = self.link(direction).beside(now);
+        for (id, state) in self.origins.iter_mut().enumerate() {
+            let origin = OriginId(id);
+            let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| carries(lane)).count();
+            let group = LaneGroup { lanes, rtt: state.path.rtt() };
+            let (path, bulk) = (state.path.throughput(direction), &mut state.in_flight[direction as usize]);
+            let said = bulk.decide(now, direction, group, path, beside);
+            if direction == Direction::Down {
+                self.actions.extend(said.map(|bytes| DispatchAction::Window { origin, bytes }));
+                continue;
+            }
             self.actions.extend(said.map(|bytes| DispatchAction::SendBuffer { origin, bytes }));
-            let said = in_flight.pace(group.lanes, path, beside);
+            let said = bulk.pace(lanes, path, beside);
             self.actions.extend(said.map(|rate| DispatchAction::Pace { origin, rate }));
-            let said = in_flight.unsent(group.lanes, path.rate());
+            let said = bulk.unsent(lanes, path.rate());
             self.actions.extend(said.map(|bytes| DispatchAction::Unsent { origin, bytes }));
         }
     }
@@ -475,11 +466,11 @@ impl Dispatcher {
     fn yield_bulk(&mut self, now: Instant) {
         let [down, up] = Direction::BOTH.map(|direction| self.ledger.outstanding(direction));
         if down.small > 0 && self.link(Direction::Down).small(now) {
-            self.clamp_downloads(now);
+            self.limit_bulk(now, Direction::Down);
         }
         // The request of a small download needs the upload direction, too.
         if (down.small > 0 || up.small > 0) && up.bulk > 0 && self.link(Direction::Up).small(now) {
-            self.clamp_uploads(now);
+            self.limit_bulk(now, Direction::Up);
         }
         let is_stuck = self.small_attempts_are_stuck();
         let rtt = self.origins.iter().map(|origin| origin.path.rtt()).filter(|rtt| !rtt.is_zero()).min();

@@ -272,12 +272,13 @@ pub(super) struct LaneGroup {
 }
 
 /// The limits of one origin's bulk in one direction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BulkInFlight {
     rules: &'static Rules,
     /// The limit of each lane in bytes. `None` means that only TCP limits it.
     applied: Option<u32>,
-    unsent: u32,
+    /// The number of unsent bytes that the kernel holds for each lane.
+    unsent: Option<u32>,
     /// The pace of each lane in bytes per second. `None` means that only TCP limits it.
     pace: Option<u32>,
     strangling: StranglingWatch,
@@ -285,13 +286,8 @@ pub(super) struct BulkInFlight {
 
 impl BulkInFlight {
     pub(super) fn by(rules: &'static Rules) -> Self {
-        Self {
-            rules,
-            applied: None,
-            unsent: rules.unsent_unknown,
-            pace: None,
-            strangling: StranglingWatch::by(rules),
-        }
+        let strangling = StranglingWatch::by(rules);
+        Self { rules, unsent: Some(rules.unsent_unknown), strangling, ..Self::default() }
     }
 
     /// Decides how many bytes each of the lanes may have in flight. Returns `Some` if the new limit differs much from the last one.
@@ -331,16 +327,8 @@ impl BulkInFlight {
                 / group.lanes as f64
         });
         let share = share.filter(|share| *share <= self.rules.lane_bytes_max);
-        self.update(share.map(|share| (share as u32).max(self.rules.lane_bytes_min)))
-    }
-
-    fn update(&mut self, wanted: Option<u32>) -> Option<Option<u32>> {
-        let Some(bytes) = wanted else { return self.applied.take().map(|_| None) };
-        if self.applied.is_some_and(|applied| applied.abs_diff(bytes) <= applied / self.rules.change_min) {
-            return None;
-        }
-        self.applied = Some(bytes);
-        Some(Some(bytes))
+        let share = share.map(|share| (share as u32).max(self.rules.lane_bytes_min));
+        replace(&mut self.applied, share, self.rules.change_min)
     }
 
     /// Decides the pace, in bytes per second, of each of `lanes` while they upload bulk and there are no small requests. Returns `Some` if
@@ -358,12 +346,7 @@ impl BulkInFlight {
         let rate = path.rate().filter(|_| is_alone && path.is_full_of_bulk());
         let each = rate.map(|rate| rate * self.rules.growth / lanes as f64);
         let each = each.filter(|each| (self.rules.pace_min..f64::from(u32::MAX)).contains(each));
-        let Some(pace) = each.map(|each| each as u32) else { return self.pace.take().map(|_| None) };
-        if self.pace.is_some_and(|said| said.abs_diff(pace) <= said / self.rules.change_min) {
-            return None;
-        }
-        self.pace = Some(pace);
-        Some(Some(pace))
+        replace(&mut self.pace, each.map(|each| each as u32), self.rules.change_min)
     }
 
     /// Decides how many unsent bytes of bulk the kernel holds for each of `lanes`. Returns `Some` if the number differs much from the last
@@ -373,12 +356,18 @@ impl BulkInFlight {
         let rate = rate.filter(|_| lanes > 0)?;
         let unsent = (rate * self.rules.moment.as_secs_f64() / lanes as f64)
             .max(2.0 * f64::from(self.rules.lane_bytes_min)) as u32;
-        if self.unsent.abs_diff(unsent) <= self.unsent / 2 {
-            return None;
-        }
-        self.unsent = unsent;
-        Some(unsent)
+        replace(&mut self.unsent, Some(unsent), 2).flatten()
     }
+}
+
+/// Replaces a limit by a new one. Returns `Some` if they differ by more than `last / change_min`. Otherwise the last limit stays.
+fn replace(last: &mut Option<u32>, new: Option<u32>, change_min: u32) -> Option<Option<u32>> {
+    let is_about = |(last, new): (u32, u32)| last.abs_diff(new) <= last / change_min;
+    if last.is_none() && new.is_none() || last.zip(new).is_some_and(is_about) {
+        return None;
+    }
+    *last = new;
+    Some(new)
 }
 
 /// Detects that the limits have made bulk slower, and then removes them for a while.

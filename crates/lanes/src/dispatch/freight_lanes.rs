@@ -4,7 +4,17 @@
 //! On a path without packet loss, one stream uses the full rate, and a second stream only overflows the queue. More streams help if
 //! something other than the path limits each stream. The cause can be a server that limits each connection, a small window, or a sender
 //! that slows down after each lost packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the
-//! path is the limit. If not, lanes are added, and they stay if goodput rises.
+//! path is the limit. If not, lanes are added, and they stay if goodput rises. The states of the search ([`LaneTrial`]) are:
+//!
+//! ```text
+//!                      `step`: goodput is steady, and there is no queue
+//!          ┌────────────────────────────────────────────────────────────────▶ Step ──┐ goodput has risen: `step` again
+//!        None ◀──────── `take_back`: goodput hasn't risen, or bulk has yielded ───┘ ▲──┘
+//!        │  ▲
+//!        │  └─────────── goodput is no longer low, or `take_back` after two doublings
+//!        └────────────── goodput has fallen below half of the path's rate ──▶ Fallen ──┐ it is still low: double again
+//!                                                                                  ▲───┘
+//! ```
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -42,7 +52,7 @@ pub(super) struct GoodputSample {
 }
 
 /// The search for the best number of freight lanes of an origin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FreightLanes {
     rules: &'static Rules,
     /// The number of lanes found so far. `None` until the round trip to the server is known.
@@ -74,11 +84,18 @@ pub(super) struct FreightLanes {
 
 /// The trial of the lanes that were added last. If they don't raise goodput above `goodput` (bytes per second), the number of lanes goes
 /// back to `lanes`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum LaneTrial {
+    #[default]
     None,
-    Step { lanes: usize, goodput: f64 },
-    Fallen { lanes: usize, goodput: f64 },
+    Step {
+        lanes: usize,
+        goodput: f64,
+    },
+    Fallen {
+        lanes: usize,
+        goodput: f64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,24 +109,9 @@ struct MeasuringWindow {
 
 impl FreightLanes {
     pub(super) fn by(rules: &'static Rules) -> Self {
-        Self {
-            rules,
-            target: None,
-            covering: 1,
-            trial: LaneTrial::None,
-            best: 0.0,
-            risen: 0.0,
-            latest: VecDeque::new(),
-            calm: 0,
-            queued: 0,
-            paused: 0,
-            has_lost: false,
-            full_until: None,
-            step_held: None,
-            fallen_held_until: None,
-            window: None,
-        }
+        Self { rules, covering: 1, ..Self::default() }
     }
+
     /// Returns the number of lanes that raise goodput, as far as is known now.
     pub(super) fn target(&self) -> usize {
         self.target.unwrap_or(1)
@@ -147,9 +149,15 @@ impl FreightLanes {
         }
         // The trial hasn't shown that its lanes raise goodput, so go back to the number before the trial.
         if let LaneTrial::Step { lanes, .. } | LaneTrial::Fallen { lanes, .. } = self.trial {
-            (self.target, self.trial) = (Some(lanes), LaneTrial::None);
+            self.take_back(lanes);
         }
         (self.best, self.full_until) = (0.0, None);
+        self.begin_anew();
+    }
+
+    /// Ends a trial whose lanes haven't raised goodput.
+    fn take_back(&mut self, lanes: usize) {
+        (self.target, self.trial) = (Some(lanes), LaneTrial::None);
         self.begin_anew();
     }
 
@@ -224,9 +232,8 @@ impl FreightLanes {
                 self.step(now, level, shown);
             }
             LaneTrial::Step { lanes, .. } => {
-                (self.target, self.trial) = (Some(lanes), LaneTrial::None);
+                self.take_back(lanes);
                 self.step_held = Some((now + self.rules.remembered, level));
-                self.begin_anew();
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
                 // Double the number of lanes once more before judging. The goodput of the older lanes may still fall during the first step.
@@ -234,9 +241,8 @@ impl FreightLanes {
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
                 // The added lanes didn't raise goodput, so something else limits it, such as a slow disk. Remove them again.
-                (self.target, self.trial) = (Some(lanes), LaneTrial::None);
+                self.take_back(lanes);
                 self.fallen_held_until = Some(now + self.rules.remembered);
-                self.begin_anew();
             }
             _ if has_fallen => self.add(2, LaneTrial::Fallen { lanes: self.lanes(), goodput: level }),
             LaneTrial::Fallen { .. } => self.trial = LaneTrial::None,

@@ -119,7 +119,7 @@ impl OriginAccount {
 }
 
 /// All attempts and lanes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ledger {
     rules: &'static Rules,
     accounts: Vec<OriginAccount>,
@@ -133,14 +133,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn by(rules: &'static Rules) -> Self {
-        Self {
-            rules,
-            accounts: Vec::new(),
-            lanes: FxHashMap::default(),
-            attempts: FxHashMap::default(),
-            lanes_made: 0,
-            outstanding: [OutstandingWork::default(); 2],
-        }
+        Self { rules, ..Self::default() }
     }
 
     /// Creates the missing accounts of all origins up to this one.

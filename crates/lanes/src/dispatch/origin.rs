@@ -12,7 +12,7 @@ use super::server_limits::{ConnectionLimit, IdleLimit};
 use super::{Direction, Role};
 use crate::Protocol;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OriginState {
     pub(super) rules: &'static Rules,
     pub(super) path: PathModel,
@@ -58,24 +58,11 @@ impl OriginState {
             rules,
             path: PathModel::by(rules),
             in_flight: [BulkInFlight::by(rules), BulkInFlight::by(rules)],
-            anticipated: 0,
             idle: IdleLimit::by(rules),
             served: ConnectionLimit::by(rules),
-            opener_size: None,
             part_answered: 1.0,
             freight: FreightLanes::by(rules),
-            said_spare: (0, 0),
-            freight_sent: None,
-            gave_way: None,
-            protocol: None,
-            has_spoken: false,
-            probing_until: None,
-            probing_since: None,
-            probed: false,
-            dial: None,
-            failed: [(0, None); 2],
-            plan: None,
-            shares_end: None,
+            ..Self::default()
         }
     }
 

@@ -191,7 +191,7 @@ impl Throughput {
 }
 
 /// The measurements of the path to one origin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PathModel {
     rules: &'static Rules,
     throughput: [Throughput; 2],
@@ -206,7 +206,7 @@ pub(super) struct PathModel {
 impl PathModel {
     pub(super) fn by(rules: &'static Rules) -> Self {
         let throughput = [Throughput::by(rules), Throughput::by(rules)];
-        Self { rules, throughput, moved: [None; 2], tls: None, tcp: None, service: ServiceTime::by(rules) }
+        Self { rules, throughput, service: ServiceTime::by(rules), ..Self::default() }
     }
 
     /// Records the round trip of a TLS handshake. Only the shortest one is kept, because a busy machine makes handshakes longer.

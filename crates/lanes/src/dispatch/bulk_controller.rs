@@ -26,6 +26,7 @@
 //! | on a [far](Rules::far) path, once its rate has stopped growing | `growth` | no limit but TCP's |
 //! | while there are small requests | `growth` | `gain` |
 //! | while it yields | `growth` of its permitted rate | `gain` |
+//! | for a while after these limits made it slower ([`StranglingWatch`]) | no limit but TCP's | no limit but TCP's |
 //!
 //! The figures are in bandwidth-delay products. Each limit also includes the bytes that the path carries in 1 ms, because a thread may not
 //! run for that long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two
@@ -57,7 +58,8 @@ pub(super) struct AccessLink {
     rtt: Duration,
 }
 
-/// The state of bulk in one direction of the link. Bulk is free without a `cap`. With one, it yields or shares, by its `phase`.
+/// The state of bulk in one direction of the link. Bulk is free without a `cap`. With one, it yields or shares, by its `phase`. The phase
+/// begins again only at the next reading without a cap, because bulk that is released briefly soon yields again.
 #[derive(Debug, Default)]
 struct BulkState {
     cap: Option<RateCap>,
@@ -225,7 +227,8 @@ impl BulkState {
             YieldPhase::Yielding { .. } => floor,
         } as u64;
         // Keep the last limit if the new one is close to it.
-        let unchanged = self.cap.map(|cap| cap.rate).filter(|said| said.abs_diff(floor) <= said / 4);
+        let unchanged =
+            self.cap.map(|cap| cap.rate).filter(|said| said.abs_diff(floor) <= said / rules.yield_change_min);
         self.cap = Some(RateCap { rate: unchanged.unwrap_or(floor), since, decided: now });
         unchanged.is_none().then_some(Some(floor))
     }

@@ -70,7 +70,7 @@ impl LaneCost {
 
 /// The lanes of an origin, as [`choose`] wants them. Arrays are indexed by [`Role`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct LanePlan {
     /// The number of lanes that the origin should have.
     pub(super) lanes: [usize; 2],
     /// The number of lanes to dial now.
@@ -88,10 +88,10 @@ pub(super) fn choose(
     demand: Demand,
     server: ServerProfile,
     slots: [usize; 2],
-    last: Option<Plan>,
-) -> Plan {
+    last: Option<LanePlan>,
+) -> LanePlan {
     let freight = demand.freight.lanes(rules);
-    let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / 16;
+    let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / rules.demand_change_min;
     let kept = last.filter(|last| {
         (last.server, last.lanes[Role::Freight as usize]) == (server, freight)
             && is_about(demand.attempts, last.demand.attempts)
@@ -104,7 +104,7 @@ pub(super) fn choose(
     // If only a few express lanes are missing, none is dialled: they would open only after two round trips, and help little.
     let [missing, dial] = [express.saturating_sub(slots[0]), freight.saturating_sub(slots[1])];
     let is_worth_it = missing.saturating_mul(rules.change_min as usize) > slots[0];
-    Plan {
+    LanePlan {
         lanes: [express, freight],
         dial: [if is_worth_it { missing } else { 0 }, dial],
         demand: kept.map_or(demand, |last| last.demand),
@@ -230,7 +230,7 @@ impl Dispatcher {
     pub(super) fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,
-            Role::Freight => all_but_a_quarter(self.connections_max),
+            Role::Freight => self.freight_part(self.connections_max),
         }
     }
 
@@ -345,7 +345,12 @@ impl Dispatcher {
     /// kept for express.
     fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
         let freight = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == Role::Freight).count();
-        freight < all_but_a_quarter(self.ledger.account(origin).lanes.len())
+        freight < self.freight_part(self.ledger.account(origin).lanes.len())
+    }
+
+    /// Returns how many of these lanes freight may use.
+    fn freight_part(&self, lanes: usize) -> usize {
+        lanes - (lanes / self.rules.express_part).max(usize::from(lanes > 1))
     }
 
     /// Returns how many bytes one open express lane may take while other lanes of its burst are still being dialled. Each lane gets an
@@ -425,11 +430,6 @@ impl Dispatcher {
     fn lane_of_first(&self, hedge: AttemptId) -> Option<LaneId> {
         self.lane_of(self.ledger.attempt(hedge)?.hedge_of?)
     }
-}
-
-/// Returns three quarters of this number of lanes. The result is one less than the number for two or three lanes, and 1 for one lane.
-pub(super) fn all_but_a_quarter(lanes: usize) -> usize {
-    lanes - (lanes / 4).max(usize::from(lanes > 1))
 }
 
 #[cfg(test)]

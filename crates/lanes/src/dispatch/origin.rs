@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::bulk_controller::BulkInFlight;
-use super::choose::{Demand, FreightDemand, LaneCost, Plan, ServerProfile, choose};
+use super::choose::{Demand, FreightDemand, LaneCost, LanePlan, ServerProfile, choose};
 use super::freight_lanes::FreightLanes;
 use super::ledger::{Attempt, OriginAccount};
 use super::path_model::PathModel;
@@ -47,7 +47,7 @@ pub(super) struct OriginState {
     /// For each role, the number of recently failed dials, and the time of the last one.
     failed: [(usize, Option<Instant>); 2],
     /// The last plan by which express lanes were dialled.
-    pub(super) plan: Option<Plan>,
+    pub(super) plan: Option<LanePlan>,
     /// The time until which each lane of a burst takes only its share of the queued attempts.
     shares_end: Option<Instant>,
 }
@@ -172,10 +172,11 @@ impl OriginState {
         }
         if let Some(expected) = expected {
             let part = (bytes as f64 / expected.max(1) as f64).min(1.0);
-            self.part_answered += (part - self.part_answered) / 8.0;
+            self.part_answered += (part - self.part_answered) / f64::from(self.rules.smoothing);
         } else {
             let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
-            self.opener_size = Some(size - size / 8 + bytes / 8);
+            let part = u64::from(self.rules.smoothing);
+            self.opener_size = Some(size - size / part + bytes / part);
         }
     }
 
@@ -196,7 +197,7 @@ impl OriginState {
     }
 
     /// Chooses the origin's lanes. `slots` are the existing ones, by role.
-    pub(super) fn plan(&self, account: &OriginAccount, slots: [usize; 2]) -> Plan {
+    pub(super) fn plan(&self, account: &OriginAccount, slots: [usize; 2]) -> LanePlan {
         let attempts = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         // `express_weight` contains the assumed size for each opener. If earlier openers were smaller on average, use their average size

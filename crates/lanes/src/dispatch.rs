@@ -7,8 +7,8 @@
 //! - `rules` holds all tuned constants.
 //! - `ledger` counts attempts and lanes. No other module counts them.
 //! - `path_model` measures the path's rate and the time that a server takes to answer. The rate comes from readings of the bytes moved.
-//! - `choose` decides how many lanes there are, and on which lane each attempt is sent. `freight_lanes` finds the best number of freight
-//!   lanes by trial.
+//! - `choose` decides how many lanes there are by an explicit cost, and on which lane each attempt is sent. `freight_lanes` finds the best
+//!   number of freight lanes by trial.
 //! - `bulk_controller` slows bulk while small requests are outstanding.
 //! - `server_limits` learns how many connections a server serves, and how long it keeps idle ones.
 //! - `origin` holds the state of one origin, and `event` defines events and actions.
@@ -96,7 +96,7 @@ impl Dispatcher {
         self.yield_bulk(now);
         if self.limited.is_none_or(|at| now >= at + self.rules.service_min) {
             self.limited = Some(now);
-            self.clamp_downloads(now);
+            self.limit_bulk(now, Direction::Down);
         }
     }
 
@@ -166,7 +166,7 @@ impl Dispatcher {
             DispatchEvent::Moved { origin, down, up, flow } => self.moved(now, origin, (down, up), flow),
             DispatchEvent::Tick => {
                 self.read_links(now);
-                self.clamp_uploads(now);
+                self.limit_bulk(now, Direction::Up);
                 for origin in 0..self.origins.len() {
                     let id = OriginId(origin);
                     self.ledger.account_mut(id).on_the_way.tick(now);
@@ -190,7 +190,7 @@ impl Dispatcher {
             origins.flat_map(|((id, account), o)| [o.next_tick(account), self.next_too_old(id, o)]).flatten();
         let links = Direction::BOTH.into_iter().zip(&self.links).flat_map(|(direction, link)| {
             let reading = link.path.next_reading().filter(|_| !self.ledger.outstanding(direction).is_none());
-            [link.yielding.next_tick(), reading]
+            [link.next_tick(), reading]
         });
         origins.chain(links.flatten()).min()
     }
@@ -363,13 +363,12 @@ impl Dispatcher {
             self.send_queued(now, origin, role);
             self.dial_missing(now, origin, role);
         }
-        let live = self.ledger.account(origin).freight;
         let lanes_max = self.freight_lanes_max(origin);
         let idle =
             self.ledger.lanes_of(origin).filter(|(_, l)| l.role == Role::Freight && l.is_idle()).count();
-        let state = &mut self.origins[origin.0];
-        state.freight.watch(now, live > 0);
-        let lanes = state.spare(live, lanes_max);
+        let (account, state) = (self.ledger.account(origin), &mut self.origins[origin.0]);
+        state.freight.watch(now, account.freight > 0);
+        let lanes = state.freight_demand(account).spare(lanes_max);
         let spare = (lanes, idle.min(lanes));
         if std::mem::replace(&mut state.said_spare, spare) != spare {
             self.actions.push_back(DispatchAction::Spare { origin, lanes, open: spare.1 });
@@ -392,7 +391,7 @@ impl Dispatcher {
     /// bytes.
     fn moved(&mut self, now: Instant, id: OriginId, (down, up): (u64, Option<u64>), flow: Option<TcpSample>) {
         let (busy, held) =
-            (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).yielding.is_yielding()));
+            (self.ledger.freight_busy(id), Direction::BOTH.map(|to| self.link(to).is_yielding()));
         self.origin(id);
         let (account, origin) = (self.ledger.account(id), &mut self.origins[id.0]);
         let bulk = |direction| account.outstanding(direction).bulk;
@@ -408,7 +407,7 @@ impl Dispatcher {
             shown = shown.max(rate.unwrap_or_default());
         }
         let bytes = down + up.unwrap_or_default();
-        let (rtt, covering) = (origin.path.round_trip(), origin.covering(account));
+        let (rtt, covering) = (origin.path.round_trip(), origin.freight_demand(account).covering(self.rules));
         let is_full = origin.freight.moved(now, GoodputSample { bytes, busy, covering, rtt, flow, shown });
         if is_full && (bulk(Direction::Down) > 0) != (bulk(Direction::Up) > 0) {
             let direction = if bulk(Direction::Down) > 0 { Direction::Down } else { Direction::Up };
@@ -436,38 +435,29 @@ impl Dispatcher {
         }
     }
 
-    /// Counts the lanes of an origin that share a limit on bulk. Returns their number and the round trip to the origin.
-    fn lane_group(&self, origin: OriginId, shares: impl Fn(&Lane) -> bool) -> LaneGroup {
-        let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| shares(lane)).count();
-        LaneGroup { lanes, rtt: self.origins[origin.0].path.rtt() }
-    }
-
-    /// Decides how many bytes of downloaded bulk may be in flight.
-    fn clamp_downloads(&mut self, now: Instant) {
-        let carries = |lane: &Lane| lane.in_flight > lane.uploads || lane.is_dialling();
-        let beside = self.link(Direction::Down).beside(now);
-        for origin in (0..self.origins.len()).map(OriginId) {
-            let group = self.lane_group(origin, |lane| lane.role == Role::Freight && carries(lane));
-            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
-            let (path, in_flight) =
-                (path.throughput(Direction::Down), &mut in_flight[Direction::Down as usize]);
-            let said = in_flight.decide(now, Direction::Down, group, path, beside);
-            self.actions.extend(said.map(|bytes| DispatchAction::Window { origin, bytes }));
-        }
-    }
-
-    /// Decides the limits for uploaded bulk: the bytes in send buffers and in flight, and the rate.
-    fn clamp_uploads(&mut self, now: Instant) {
-        let beside = self.link(Direction::Up).beside(now);
-        for origin in (0..self.origins.len()).map(OriginId) {
-            let group = self.lane_group(origin, |lane| lane.uploads > 0);
-            let OriginState { path, in_flight, .. } = &mut self.origins[origin.0];
-            let (path, in_flight) = (path.throughput(Direction::Up), &mut in_flight[Direction::Up as usize]);
-            let said = in_flight.decide(now, Direction::Up, group, path, beside);
+    /// Decides the limits on bulk of this direction: its bytes in flight, and for uploads also the unsent bytes and the rate.
+    fn limit_bulk(&mut self, now: Instant, direction: Direction) {
+        let carries = |lane: &Lane| match direction {
+            Direction::Down => {
+                lane.role == Role::Freight && (lane.in_flight > lane.uploads || lane.is_dialling())
+            }
+            Direction::Up => lane.uploads > 0,
+        };
+        let beside = self.link(direction).beside(now);
+        for (id, state) in self.origins.iter_mut().enumerate() {
+            let origin = OriginId(id);
+            let lanes = self.ledger.lanes_of(origin).filter(|(_, lane)| carries(lane)).count();
+            let group = LaneGroup { lanes, rtt: state.path.rtt() };
+            let (path, bulk) = (state.path.throughput(direction), &mut state.in_flight[direction as usize]);
+            let said = bulk.decide(now, direction, group, path, beside);
+            if direction == Direction::Down {
+                self.actions.extend(said.map(|bytes| DispatchAction::Window { origin, bytes }));
+                continue;
+            }
             self.actions.extend(said.map(|bytes| DispatchAction::SendBuffer { origin, bytes }));
-            let said = in_flight.pace(group.lanes, path, beside);
+            let said = bulk.pace(lanes, path, beside);
             self.actions.extend(said.map(|rate| DispatchAction::Pace { origin, rate }));
-            let said = in_flight.unsent(group.lanes, path.rate());
+            let said = bulk.unsent(lanes, path.rate());
             self.actions.extend(said.map(|bytes| DispatchAction::Unsent { origin, bytes }));
         }
     }
@@ -476,11 +466,11 @@ impl Dispatcher {
     fn yield_bulk(&mut self, now: Instant) {
         let [down, up] = Direction::BOTH.map(|direction| self.ledger.outstanding(direction));
         if down.small > 0 && self.link(Direction::Down).small(now) {
-            self.clamp_downloads(now);
+            self.limit_bulk(now, Direction::Down);
         }
         // The request of a small download needs the upload direction, too.
         if (down.small > 0 || up.small > 0) && up.bulk > 0 && self.link(Direction::Up).small(now) {
-            self.clamp_uploads(now);
+            self.limit_bulk(now, Direction::Up);
         }
         let is_stuck = self.small_attempts_are_stuck();
         let rtt = self.origins.iter().map(|origin| origin.path.rtt()).filter(|rtt| !rtt.is_zero()).min();

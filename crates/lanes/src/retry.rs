@@ -31,8 +31,11 @@ const PAUSE_FIRST: Duration = Duration::from_millis(200);
 /// The maximum pause after a failure. After an outage, the next attempt begins at most this long after the origin's return.
 const PAUSE_MAX: Duration = Duration::from_secs(8);
 
-/// The maximum pause that we choose ourselves after a throttle.
-const THROTTLED_PAUSE_MAX: Duration = Duration::from_secs(20);
+/// The maximum pause that we choose ourselves after a throttle. The sixth pause is the first of this length.
+const THROTTLED_PAUSE_MAX: Duration = Duration::from_millis(6400);
+
+/// The maximum pause before a call asks again if it may make its next attempt. Meanwhile, other calls test if the origin answers again.
+const TURN_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The maximum `Retry-After` that Laneway obeys, unless `retry_for` is longer. If a server asks for more, the call fails.
 pub(crate) const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
@@ -126,7 +129,7 @@ impl Backoff {
             self.throttled += 1;
             let asked = after.unwrap_or_default();
             let allowed = self.throttled < THROTTLED_MAX && asked <= RETRY_AFTER_MAX.max(retry_for);
-            return allowed.then(|| asked.max(pause(self.throttled.min(6), THROTTLED_PAUSE_MAX, random)));
+            return allowed.then(|| asked.max(pause(self.throttled, THROTTLED_PAUSE_MAX, random)));
         }
         self.failed += 1;
         // The silence is subtracted from the pause, because the caller has already waited during the silence.
@@ -192,19 +195,22 @@ impl RetryBudget {
         if bounds.outage.left(now, bounds.retry_for).is_zero() {
             return RetryTurn::End;
         }
-        RetryTurn::Wait(Duration::from_secs(1).mul_f64(0.5 + random / 2.0))
+        RetryTurn::Wait(jittered(TURN_PAUSE_MAX, random))
     }
 }
 
-/// Returns the pause after the `n`th failure. It grows exponentially. Half of it is random, so that clients that failed at the same time
-/// don't retry at the same time.
+/// Returns the pause after the `n`th failure. It grows exponentially.
 fn pause(n: u32, most: Duration, random: f64) -> Duration {
-    let full = PAUSE_FIRST.saturating_mul(1 << (n - 1).min(16)).min(most);
-    full.mul_f64(0.5 + random / 2.0)
+    jittered(PAUSE_FIRST.saturating_mul(1 << (n - 1).min(16)).min(most), random)
+}
+
+/// Makes half of a pause random, so that clients that failed at the same time don't retry at the same time.
+fn jittered(pause: Duration, random: f64) -> Duration {
+    pause.mul_f64(0.5 + random / 2.0)
 }
 
 /// The engine's limit on retries. If many requests fail, retries of all of them would add to the overload. A retry costs one token, and a
-/// success returns a tenth of a token, as in gRPC's retry throttling. Tokens also come back with time. So a few retries are made even in a
+/// success returns a part of a token, as in gRPC's retry throttling. Tokens also come back with time. So a few retries are made even in a
 /// long outage, and one of them finds that the outage has ended.
 #[derive(Debug)]
 pub(crate) struct RetryBudget {
@@ -220,12 +226,15 @@ impl RetryBudget {
     /// The number of tokens that come back per second. It is so small that the retries don't burden a server that is down.
     const PER_SECOND: f64 = 10.0;
 
+    /// The part of a token that a success returns. gRPC's example has the same value.
+    const PER_SUCCESS: f64 = 0.1;
+
     pub(crate) fn new() -> Self {
         Self { left: Self::CAPACITY, filled: None }
     }
 
     pub(crate) fn succeed(&mut self) {
-        self.left = (self.left + 0.1).min(Self::CAPACITY);
+        self.left = (self.left + Self::PER_SUCCESS).min(Self::CAPACITY);
     }
 
     fn spend(&mut self, now: Instant) -> bool {

@@ -4,7 +4,15 @@
 //! A lane of its own doesn't help a small object whose bytes queue behind bulk on the path. So bulk yields if the outstanding small
 //! requests of its direction have more bytes than the path carries in 10 ms (a [`moment`](Rules::moment)). If they have fewer bytes, bulk
 //! isn't slowed down. Yielding bulk moves at a low rate, which rises with time so that bulk never starves. [`AccessLink`] decides for all
-//! origins, since they share one link.
+//! origins, since they share one link. Its states ([`BulkState`]) are:
+//!
+//! ```text
+//!          `decide`: small requests have a backlog            `share`: their rate is steady, and leaves some unused
+//!    Free ─────────────────────────────────────▶ Yielding ───────────────────────────────────────────────▶ Sharing
+//!     ▲  ▲                                        │    ▲                                                    │   │
+//!     │  └────────────────────────────────────────┘    └──────── `measure_again`: ten seconds later ────────┘   │
+//!     └──────────── `decide`: half of the backlog is left, or bulk on a far path starts ────────────────────────┘
+//! ```
 //!
 //! Without limits, TCP connections fill any queue on the path, and a small answer waits behind it. At 1 Gbit/s, a full queue of 1 MiB adds
 //! 8 ms, four times the round trip to a nearby server. A full queue also drops packets, and if the last packet of a small body is lost, TCP
@@ -18,6 +26,7 @@
 //! | on a [far](Rules::far) path, once its rate has stopped growing | `growth` | no limit but TCP's |
 //! | while there are small requests | `growth` | `gain` |
 //! | while it yields | `growth` of its permitted rate | `gain` |
+//! | for a while after these limits made it slower ([`StranglingWatch`]) | no limit but TCP's | no limit but TCP's |
 //!
 //! The figures are in bandwidth-delay products. Each limit also includes the bytes that the path carries in 1 ms, because a thread may not
 //! run for that long. The lanes that carry bulk divide the sum among them. Bulk alone needs room for lost packets, because two
@@ -39,173 +48,37 @@ pub(super) struct AccessLink {
     rules: &'static Rules,
     direction: Direction,
     pub(super) path: Throughput,
-    pub(super) yielding: YieldState,
+    state: BulkState,
     small_at: Option<Instant>,
-    left_over: Remainder,
-    start: FarStart,
-}
-
-impl AccessLink {
-    pub(super) fn by(rules: &'static Rules, direction: Direction) -> Self {
-        Self {
-            rules,
-            direction,
-            path: Throughput::by(rules),
-            yielding: YieldState::by(rules),
-            small_at: None,
-            left_over: Remainder::default(),
-            start: FarStart::by(rules),
-        }
-    }
-
-    /// Processes a reading of the bytes moved so far. `small_wait` is true if small requests wait for other requests to end. `has_bulk` is
-    /// true if there is bulk. `rtt` is the longest round trip to an origin.
-    pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool, rtt: Duration) {
-        let is_held = self.yielding.is_yielding();
-        self.start.small_wait = small_wait;
-        let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, is_held, rtt));
-        if !is_held {
-            self.left_over = Remainder::default();
-        } else if is_new {
-            self.left_over.read(now, self.rules, &self.path);
-        }
-    }
-
-    /// Decides the rate of bulk while `outstanding` bytes of small requests are outstanding. Returns `Some` if it differs from the last
-    /// decision.
-    pub(super) fn decide(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> Option<Option<u64>> {
-        if self.left_over.has_ended(now) {
-            // Measure again how much of the rate small requests need. During the measurement, bulk starts again at a low rate.
-            self.left_over = Remainder::default();
-            self.yielding.begin_anew(now);
-        }
-        let is_starting =
-            self.direction == Direction::Down && self.start.lasts(now, outstanding, &self.path, rtt);
-        let outstanding = if is_starting { 0 } else { outstanding };
-        let known = (self.path.rate(), self.path.is_full_of_bulk());
-        self.yielding.decide(now, outstanding, known, self.left_over.rate(), rtt)
-    }
-
-    /// Records that there is no bulk, so that the next bulk starts anew.
-    pub(super) fn bulk_ended(&mut self) {
-        self.start.until = None;
-    }
-
-    /// Returns whether queued bulk may be sent now. Small requests can delay it.
-    pub(super) fn bulk_may_begin(&self, now: Instant) -> bool {
-        self.left_over.found.is_some() || self.yielding.may_begin(now)
-    }
-
-    /// Returns whether bulk yields and the rate that small requests leave unused isn't known yet.
-    pub(super) fn holds_bulk(&self) -> bool {
-        self.yielding.is_yielding() && self.left_over.found.is_none()
-    }
-
-    /// Records that small requests are outstanding. Returns true if none were expected. The caller must then decide the limits again.
-    pub(super) fn small(&mut self, now: Instant) -> bool {
-        let expected_small = self.expects_small(now);
-        self.small_at = Some(now);
-        !expected_small
-    }
-
-    /// Returns whether small requests were outstanding recently, so that more of them are expected.
-    fn expects_small(&self, now: Instant) -> bool {
-        self.small_at.is_some_and(|at| now.saturating_duration_since(at) < self.rules.small_expected_for)
-    }
-
-    /// Returns the state of small requests that limits bulk now.
-    pub(super) fn beside(&self, now: Instant) -> SmallTraffic {
-        SmallTraffic { expects_small: self.expects_small(now), allowed: self.yielding.allowed() }
-    }
-}
-
-/// The start of downloaded bulk on a [far](Rules::far) path. Its senders need many round trips to reach their rate, and a sender that is
-/// limited meanwhile needs many more. So bulk doesn't yield until it has had time to reach its rate, or until the rate has stopped growing
-/// and the small requests need longer.
-#[derive(Debug, Default)]
-struct FarStart {
-    rules: &'static Rules,
     /// True if small requests waited for other requests to end at the last reading.
     small_wait: bool,
-    /// The time when the start ends or has ended.
-    until: Option<Instant>,
-}
-
-impl FarStart {
-    fn by(rules: &'static Rules) -> Self {
-        Self { rules, ..Self::default() }
-    }
-
-    /// Returns whether the start lasts. `outstanding` is the number of bytes for which bulk would yield. It is zero before bulk comes, and
-    /// before the first connection is open.
-    ///
-    /// The start begins when small requests wait that haven't filled the path, unless they need longer than the start at the measured rate.
-    /// It ends early once the rate has stopped growing and the small requests need longer. Without this end, small objects over 120 ms and
-    /// 200 Mbit/s came a seventh later.
-    fn lasts(&mut self, now: Instant, outstanding: u64, path: &Throughput, rtt: Duration) -> bool {
-        if rtt < self.rules.far {
-            return false;
-        }
-        let length = rtt * self.rules.ramp;
-        let moved_meanwhile = path.rate().unwrap_or_default() * length.as_secs_f64();
-        let is_soon_done = outstanding as f64 <= moved_meanwhile;
-        if self.until.is_none() && self.small_wait && !path.is_full() && is_soon_done {
-            self.until = Some(now + length);
-        }
-        if path.is_steady() && !is_soon_done {
-            self.until = self.until.map(|until| until.min(now));
-        }
-        self.until.is_some_and(|until| now < until)
-    }
-}
-
-/// The part of the link's rate that small requests leave unused, measured while bulk yields to them.
-#[derive(Debug, Default)]
-struct Remainder {
-    /// The latest measured rates of the link in bytes per second, the newest first. Nearly all of these bytes belong to small requests,
-    /// because bulk yields.
-    rates: VecDeque<f64>,
-    /// The rate that small requests leave unused, in bytes per second, and the time until which bulk may use it.
-    found: Option<(f64, Instant)>,
-}
-
-impl Remainder {
-    fn read(&mut self, now: Instant, rules: &Rules, path: &Throughput) {
-        if self.found.is_some() {
-            return;
-        }
-        let latest = path.latest();
-        self.rates.push_front(latest);
-        self.rates.truncate(2 * rules.readings + 1);
-        let before = self.rates.get(2 * rules.readings);
-        let (Some(before), Some(carries)) = (before, path.rate().filter(|_| path.is_full_of_bulk())) else {
-            return;
-        };
-        // Leave room for the rate of small requests to grow by a quarter. Bulk may use the rest only if the rate of small requests has
-        // grown by at most a quarter since `before`.
-        let need = latest * rules.growth;
-        if latest <= before * rules.growth && need < carries {
-            self.found = Some((carries - need, now + rules.remembered));
-        }
-    }
-
-    fn rate(&self) -> Option<f64> {
-        self.found.map(|(rate, _)| rate)
-    }
-
-    fn has_ended(&self, now: Instant) -> bool {
-        self.found.is_some_and(|(_, until)| now >= until)
-    }
-}
-
-/// The limit, if any, on the rate of bulk in one direction.
-#[derive(Debug, Default)]
-pub(super) struct YieldState {
-    rules: &'static Rules,
-    /// The present limit. `None` while the rate of bulk isn't limited.
-    hold: Option<RateCap>,
+    /// The time when the start of bulk on a far path ends or has ended.
+    start_until: Option<Instant>,
     /// The shortest round trip.
     rtt: Duration,
+}
+
+/// The state of bulk in one direction of the link. Bulk is free without a `cap`. With one, it yields or shares, by its `phase`. The phase
+/// begins again only at the next reading without a cap, because bulk that is released briefly soon yields again.
+#[derive(Debug, Default)]
+struct BulkState {
+    cap: Option<RateCap>,
+    phase: YieldPhase,
+}
+
+#[derive(Debug)]
+enum YieldPhase {
+    /// Bulk moves slowly. `rates` has the latest rates of the link in bytes per second, the newest first. Nearly all of these bytes belong
+    /// to small requests, because bulk yields.
+    Yielding { rates: VecDeque<f64> },
+    /// Bulk may use the rate that small requests leave unused, in bytes per second, until this time.
+    Sharing { left_over: f64, until: Instant },
+}
+
+impl Default for YieldPhase {
+    fn default() -> Self {
+        Self::Yielding { rates: VecDeque::new() }
+    }
 }
 
 /// The limit on the rate of bulk in bytes per second, the time since which bulk is limited, and the time of the last decision on the rate.
@@ -216,74 +89,171 @@ struct RateCap {
     decided: Instant,
 }
 
-impl YieldState {
-    pub(super) fn by(rules: &'static Rules) -> Self {
-        Self { rules, ..Self::default() }
-    }
-
-    /// Decides how many bytes per second bulk may move. `outstanding` is the number of bytes of small requests. `left_over` is the rate
-    /// that small requests leave unused. Returns `Some` if the decision differs from the last one. `Some(None)` removes the limit.
-    pub(super) fn decide(
-        &mut self,
-        now: Instant,
-        outstanding: u64,
-        (rate, is_full): (Option<f64>, bool),
-        left_over: Option<f64>,
-        rtt: Duration,
-    ) -> Option<Option<u64>> {
-        self.rtt = rtt;
-        let carries = rate.unwrap_or_default();
-        // A steady stream of small requests can have up to this many bytes in flight, even without bulk. So this amount isn't a sign of a
-        // backlog.
-        let on_the_way = carries * rtt.as_secs_f64() * self.rules.gain;
-        let above = (carries * self.rules.moment.as_secs_f64())
-            .min(self.rules.freight_above as f64)
-            .max(on_the_way) as u64;
-        // Once bulk yields, it continues to yield until at most half of `above` is outstanding. Otherwise single answers would switch
-        // yielding on and off.
-        let yields = outstanding > if self.hold.is_some() { above / 2 } else { above };
-        if !yields {
-            return self.hold.take().map(|_| None);
+impl AccessLink {
+    pub(super) fn by(rules: &'static Rules, direction: Direction) -> Self {
+        Self {
+            rules,
+            direction,
+            path: Throughput::by(rules),
+            state: BulkState::default(),
+            small_at: None,
+            small_wait: false,
+            start_until: None,
+            rtt: Duration::ZERO,
         }
-        let since = self.hold.map_or(now, |hold| hold.since);
-        let aged = (now.saturating_duration_since(since).as_secs_f64() / self.rules.yield_step.as_secs_f64())
-            .floor();
-        // The limit is at most half of a full path's rate. If the path may not be full, its measured rate may be much too low, so allow
-        // twice this rate.
-        let most = if is_full { carries / self.rules.gain } else { carries * self.rules.gain };
-        let floor = (self.rules.yield_floor * aged.exp2()).min(most.max(self.rules.yield_floor));
-        let floor = floor.max(left_over.unwrap_or_default()) as u64;
-        // Keep the last limit if the new one is close to it.
-        let unchanged = self.hold.map(|hold| hold.rate).filter(|said| said.abs_diff(floor) <= said / 4);
-        self.hold = Some(RateCap { rate: unchanged.unwrap_or(floor), since, decided: now });
-        unchanged.is_none().then_some(Some(floor))
     }
 
-    /// Lets the limit on the rate of bulk start low again.
-    pub(super) fn begin_anew(&mut self, now: Instant) {
-        self.hold = self.hold.map(|hold| RateCap { since: now, ..hold });
+    /// Processes a reading of the bytes moved so far. `small_wait` is true if small requests wait for other requests to end. `has_bulk` is
+    /// true if there is bulk. `rtt` is the longest round trip to an origin.
+    pub(super) fn read(&mut self, now: Instant, bytes: u64, small_wait: bool, has_bulk: bool, rtt: Duration) {
+        self.small_wait = small_wait;
+        let is_new = self.path.read(now, bytes, PathLoad::of(small_wait, has_bulk, self.is_yielding(), rtt));
+        if !self.is_yielding() {
+            self.state.phase = YieldPhase::default();
+        } else if is_new {
+            self.state.share(now, self.rules, &self.path);
+        }
     }
 
-    /// Returns the limit on the rate of bulk in bytes per second, if there is one.
-    pub(super) fn allowed(&self) -> Option<u64> {
-        self.hold.map(|hold| hold.rate)
+    /// Decides the rate of bulk while `outstanding` bytes of small requests are outstanding. `rtt` is the shortest round trip to an origin.
+    /// Returns `Some` if the decision differs from the last one. `Some(None)` removes the limit.
+    pub(super) fn decide(&mut self, now: Instant, outstanding: u64, rtt: Duration) -> Option<Option<u64>> {
+        self.rtt = rtt;
+        self.state.measure_again(now);
+        let outstanding = if self.is_starting(now, outstanding) { 0 } else { outstanding };
+        let known = (self.path.rate(), self.path.is_full_of_bulk());
+        self.state.decide(now, self.rules, outstanding, known, rtt)
     }
 
-    /// Returns whether new bulk may begin. New bulk waits until the limit of running bulk has risen once, and then for some round trips
-    /// more. A sender that is limited at its start takes long to recover.
-    pub(super) fn may_begin(&self, now: Instant) -> bool {
+    /// Returns whether downloaded bulk starts on a [far](Rules::far) path. Its senders need many round trips to reach their rate, and a
+    /// sender that is limited meanwhile needs many more. So bulk doesn't yield then. `outstanding` is the number of bytes for which bulk
+    /// would yield. It is zero before bulk comes, and before the first connection is open.
+    ///
+    /// The start begins when small requests wait that haven't filled the path, unless they need longer than the start at the measured rate.
+    /// It ends early once the rate has stopped growing and the small requests need longer. Without this end, small objects over 120 ms and
+    /// 200 Mbit/s came a seventh later.
+    fn is_starting(&mut self, now: Instant, outstanding: u64) -> bool {
+        if self.direction == Direction::Up || self.rtt < self.rules.far {
+            return false;
+        }
+        let length = self.rtt * self.rules.ramp;
+        let moved_meanwhile = self.path.rate().unwrap_or_default() * length.as_secs_f64();
+        let is_soon_done = outstanding as f64 <= moved_meanwhile;
+        if self.start_until.is_none() && self.small_wait && !self.path.is_full() && is_soon_done {
+            self.start_until = Some(now + length);
+        }
+        if self.path.is_steady() && !is_soon_done {
+            self.start_until = self.start_until.map(|until| until.min(now));
+        }
+        self.start_until.is_some_and(|until| now < until)
+    }
+
+    /// Records that there is no bulk, so that the next bulk starts anew.
+    pub(super) fn bulk_ended(&mut self) {
+        self.start_until = None;
+    }
+
+    /// Returns whether queued bulk may be sent now. New bulk waits until the limit of running bulk has risen once, and then for some round
+    /// trips more. A sender that is limited at its start takes long to recover.
+    pub(super) fn bulk_may_begin(&self, now: Instant) -> bool {
         let wait = self.rules.yield_step + self.rtt * self.rules.yield_round_trips;
-        self.hold.is_none_or(|hold| now >= hold.since + wait)
+        match (self.state.cap, &self.state.phase) {
+            (Some(cap), YieldPhase::Yielding { .. }) => now >= cap.since + wait,
+            _ => true,
+        }
     }
 
     /// Returns whether the rate of bulk is limited.
     pub(super) fn is_yielding(&self) -> bool {
-        self.hold.is_some()
+        self.state.cap.is_some()
     }
 
-    /// Returns the time of the next decision if no event comes earlier.
+    /// Returns whether bulk yields and the rate that small requests leave unused isn't known yet.
+    pub(super) fn holds_bulk(&self) -> bool {
+        self.is_yielding() && matches!(self.state.phase, YieldPhase::Yielding { .. })
+    }
+
+    /// Returns the time of the next decision on the rate of bulk if no event comes earlier.
     pub(super) fn next_tick(&self) -> Option<Instant> {
-        self.hold.map(|hold| hold.decided + self.rules.reading_min)
+        self.state.cap.map(|cap| cap.decided + self.rules.reading_min)
+    }
+
+    /// Records that small requests are outstanding. Returns true if none were expected. The caller must then decide the limits again.
+    pub(super) fn small(&mut self, now: Instant) -> bool {
+        let expected_small = self.beside(now).expects_small;
+        self.small_at = Some(now);
+        !expected_small
+    }
+
+    /// Returns the state of small requests that limits bulk now. If small requests were outstanding recently, more of them are expected.
+    pub(super) fn beside(&self, now: Instant) -> SmallTraffic {
+        let is_recent = |at| now.saturating_duration_since(at) < self.rules.small_expected_for;
+        let allowed = self.state.cap.map(|cap| cap.rate);
+        SmallTraffic { expects_small: self.small_at.is_some_and(is_recent), allowed }
+    }
+}
+
+impl BulkState {
+    /// Decides how many bytes per second bulk may move. `outstanding` is the number of bytes of small requests. `rate` is the path's rate,
+    /// and `is_full` says if it is the path's capacity.
+    fn decide(
+        &mut self,
+        now: Instant,
+        rules: &Rules,
+        outstanding: u64,
+        (rate, is_full): (Option<f64>, bool),
+        rtt: Duration,
+    ) -> Option<Option<u64>> {
+        let carries = rate.unwrap_or_default();
+        // A steady stream of small requests can have up to this many bytes in flight, even without bulk. So this amount isn't a sign of a
+        // backlog.
+        let on_the_way = carries * rtt.as_secs_f64() * rules.gain;
+        let above =
+            (carries * rules.moment.as_secs_f64()).min(rules.freight_above as f64).max(on_the_way) as u64;
+        // Once bulk yields, it continues to yield until at most half of `above` is outstanding. Otherwise single answers would switch
+        // yielding on and off.
+        if outstanding <= if self.cap.is_some() { above / 2 } else { above } {
+            return self.cap.take().map(|_| None);
+        }
+        let since = self.cap.map_or(now, |cap| cap.since);
+        let aged =
+            (now.saturating_duration_since(since).as_secs_f64() / rules.yield_step.as_secs_f64()).floor();
+        // The limit is at most half of a full path's rate. If the path may not be full, its measured rate may be much too low, so allow
+        // twice this rate.
+        let most = if is_full { carries / rules.gain } else { carries * rules.gain };
+        let floor = (rules.yield_floor * aged.exp2()).min(most.max(rules.yield_floor));
+        let floor = match self.phase {
+            YieldPhase::Sharing { left_over, .. } => floor.max(left_over),
+            YieldPhase::Yielding { .. } => floor,
+        } as u64;
+        // Keep the last limit if the new one is close to it.
+        let unchanged =
+            self.cap.map(|cap| cap.rate).filter(|said| said.abs_diff(floor) <= said / rules.yield_change_min);
+        self.cap = Some(RateCap { rate: unchanged.unwrap_or(floor), since, decided: now });
+        unchanged.is_none().then_some(Some(floor))
+    }
+
+    /// Lets yielding bulk share the link once the rate of small requests is steady. The shared rate leaves room for small requests to grow
+    /// by a quarter.
+    fn share(&mut self, now: Instant, rules: &Rules, path: &Throughput) {
+        let YieldPhase::Yielding { rates } = &mut self.phase else { return };
+        let latest = path.latest();
+        rates.push_front(latest);
+        rates.truncate(2 * rules.readings + 1);
+        let carries = path.rate().filter(|_| path.is_full_of_bulk());
+        let (Some(before), Some(carries)) = (rates.get(2 * rules.readings), carries) else { return };
+        let need = latest * rules.growth;
+        if latest <= before * rules.growth && need < carries {
+            self.phase = YieldPhase::Sharing { left_over: carries - need, until: now + rules.remembered };
+        }
+    }
+
+    /// Ends the sharing of the link after a while, to measure the rate of small requests again. Bulk starts again at a low rate.
+    fn measure_again(&mut self, now: Instant) {
+        if matches!(self.phase, YieldPhase::Sharing { until, .. } if now >= until) {
+            self.phase = YieldPhase::default();
+            self.cap = self.cap.map(|cap| RateCap { since: now, ..cap });
+        }
     }
 }
 
@@ -305,12 +275,13 @@ pub(super) struct LaneGroup {
 }
 
 /// The limits of one origin's bulk in one direction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BulkInFlight {
     rules: &'static Rules,
     /// The limit of each lane in bytes. `None` means that only TCP limits it.
     applied: Option<u32>,
-    unsent: u32,
+    /// The number of unsent bytes that the kernel holds for each lane.
+    unsent: Option<u32>,
     /// The pace of each lane in bytes per second. `None` means that only TCP limits it.
     pace: Option<u32>,
     strangling: StranglingWatch,
@@ -318,13 +289,8 @@ pub(super) struct BulkInFlight {
 
 impl BulkInFlight {
     pub(super) fn by(rules: &'static Rules) -> Self {
-        Self {
-            rules,
-            applied: None,
-            unsent: rules.unsent_unknown,
-            pace: None,
-            strangling: StranglingWatch::by(rules),
-        }
+        let strangling = StranglingWatch::by(rules);
+        Self { rules, unsent: Some(rules.unsent_unknown), strangling, ..Self::default() }
     }
 
     /// Decides how many bytes each of the lanes may have in flight. Returns `Some` if the new limit differs much from the last one.
@@ -364,16 +330,8 @@ impl BulkInFlight {
                 / group.lanes as f64
         });
         let share = share.filter(|share| *share <= self.rules.lane_bytes_max);
-        self.update(share.map(|share| (share as u32).max(self.rules.lane_bytes_min)))
-    }
-
-    fn update(&mut self, wanted: Option<u32>) -> Option<Option<u32>> {
-        let Some(bytes) = wanted else { return self.applied.take().map(|_| None) };
-        if self.applied.is_some_and(|applied| applied.abs_diff(bytes) <= applied / self.rules.change_min) {
-            return None;
-        }
-        self.applied = Some(bytes);
-        Some(Some(bytes))
+        let share = share.map(|share| (share as u32).max(self.rules.lane_bytes_min));
+        replace(&mut self.applied, share, self.rules.change_min)
     }
 
     /// Decides the pace, in bytes per second, of each of `lanes` while they upload bulk and there are no small requests. Returns `Some` if
@@ -391,12 +349,7 @@ impl BulkInFlight {
         let rate = path.rate().filter(|_| is_alone && path.is_full_of_bulk());
         let each = rate.map(|rate| rate * self.rules.growth / lanes as f64);
         let each = each.filter(|each| (self.rules.pace_min..f64::from(u32::MAX)).contains(each));
-        let Some(pace) = each.map(|each| each as u32) else { return self.pace.take().map(|_| None) };
-        if self.pace.is_some_and(|said| said.abs_diff(pace) <= said / self.rules.change_min) {
-            return None;
-        }
-        self.pace = Some(pace);
-        Some(Some(pace))
+        replace(&mut self.pace, each.map(|each| each as u32), self.rules.change_min)
     }
 
     /// Decides how many unsent bytes of bulk the kernel holds for each of `lanes`. Returns `Some` if the number differs much from the last
@@ -406,12 +359,18 @@ impl BulkInFlight {
         let rate = rate.filter(|_| lanes > 0)?;
         let unsent = (rate * self.rules.moment.as_secs_f64() / lanes as f64)
             .max(2.0 * f64::from(self.rules.lane_bytes_min)) as u32;
-        if self.unsent.abs_diff(unsent) <= self.unsent / 2 {
-            return None;
-        }
-        self.unsent = unsent;
-        Some(unsent)
+        replace(&mut self.unsent, Some(unsent), 2).flatten()
     }
+}
+
+/// Replaces a limit by a new one. Returns `Some` if they differ by more than `last / change_min`. Otherwise the last limit stays.
+fn replace(last: &mut Option<u32>, new: Option<u32>, change_min: u32) -> Option<Option<u32>> {
+    let is_about = |(last, new): (u32, u32)| last.abs_diff(new) <= last / change_min;
+    if last.is_none() && new.is_none() || last.zip(new).is_some_and(is_about) {
+        return None;
+    }
+    *last = new;
+    Some(new)
 }
 
 /// Detects that the limits have made bulk slower, and then removes them for a while.
@@ -493,7 +452,7 @@ mod tests {
                     self.link.read(self.now, self.moved as u64, true, true, rtt);
                     self.link.decide(self.now, outstanding, rtt);
                 }
-                self.link.yielding.is_yielding()
+                self.link.is_yielding()
             }
         }
 
@@ -529,32 +488,41 @@ mod tests {
         const GIGABIT: (Option<f64>, bool) = (Some(125e6), true);
         const RTT: Duration = Duration::from_millis(2);
 
+        fn decide(
+            state: &mut BulkState,
+            now: Instant,
+            outstanding: u64,
+            path: (Option<f64>, bool),
+            rtt: Duration,
+        ) -> Option<Option<u64>> {
+            state.decide(now, &Rules::CHOSEN, outstanding, path, rtt)
+        }
+
         #[test]
         fn bulk_yields_to_a_backlog_of_small_work_and_is_let_go_when_that_is_done() {
-            let (mut yielding, now) = (YieldState::default(), Instant::now());
+            let (mut yielding, now) = (BulkState::default(), Instant::now());
             assert_eq!(
-                yielding.decide(now, 50 << 20, GIGABIT, None, RTT),
+                decide(&mut yielding, now, 50 << 20, GIGABIT, RTT),
                 Some(Some(Rules::CHOSEN.yield_floor as u64))
             );
-            assert_eq!(yielding.decide(now, 20 << 20, GIGABIT, None, RTT), None, "nothing new");
-            assert_eq!(yielding.decide(now, 800 << 10, GIGABIT, None, RTT), None, "not over yet");
-            assert_eq!(yielding.decide(now, 100 << 10, GIGABIT, None, RTT), Some(None));
-            assert_eq!(yielding.decide(now, 0, GIGABIT, None, RTT), None);
+            assert_eq!(decide(&mut yielding, now, 20 << 20, GIGABIT, RTT), None, "nothing new");
+            assert_eq!(decide(&mut yielding, now, 800 << 10, GIGABIT, RTT), None, "not over yet");
+            assert_eq!(decide(&mut yielding, now, 100 << 10, GIGABIT, RTT), Some(None));
+            assert_eq!(decide(&mut yielding, now, 0, GIGABIT, RTT), None);
         }
 
         #[test]
         fn a_single_small_object_does_not_stop_bulk() {
-            let mut yielding = YieldState::default();
-            assert_eq!(yielding.decide(Instant::now(), 500 << 10, GIGABIT, None, RTT), None);
+            let mut yielding = BulkState::default();
+            assert_eq!(decide(&mut yielding, Instant::now(), 500 << 10, GIGABIT, RTT), None);
         }
 
         #[test]
         fn small_objects_that_come_and_go_do_not_stop_bulk_far_away() {
             // Request 50 objects of 272 KiB per second, each of which takes 70 ms.
             let far = Duration::from_millis(50);
-            let decide = |outstanding, path| {
-                YieldState::default().decide(Instant::now(), outstanding, path, None, far)
-            };
+            let decide =
+                |outstanding, path| decide(&mut BulkState::default(), Instant::now(), outstanding, path, far);
             for is_full in [false, true] {
                 assert_eq!(decide(1 << 20, (Some(14e6), is_full)), None);
                 assert_eq!(decide(6_100_000, (Some(62e6), is_full)), None);
@@ -565,18 +533,17 @@ mod tests {
 
         #[test]
         fn on_a_slow_path_less_is_a_backlog() {
-            let mut yielding = YieldState::default();
+            let mut yielding = BulkState::default();
             let slow = (Some(1.25e6), true);
-            assert!(yielding.decide(Instant::now(), 300 << 10, slow, None, RTT).is_some());
+            assert!(decide(&mut yielding, Instant::now(), 300 << 10, slow, RTT).is_some());
         }
 
         #[test]
         fn bulk_is_never_starved_and_gains_with_time() {
-            let (mut yielding, start) = (YieldState::default(), Instant::now());
+            let (mut yielding, start) = (BulkState::default(), Instant::now());
             let rates: Vec<u64> = (0..40)
                 .filter_map(|s| {
-                    yielding
-                        .decide(start + Rules::CHOSEN.yield_step * s, 50 << 20, GIGABIT, None, RTT)
+                    decide(&mut yielding, start + Rules::CHOSEN.yield_step * s, 50 << 20, GIGABIT, RTT)
                         .flatten()
                 })
                 .collect();
@@ -590,23 +557,22 @@ mod tests {
 
         #[test]
         fn before_anything_is_known_bulk_keeps_a_little() {
-            let mut yielding = YieldState::default();
-            let allowed = yielding.decide(Instant::now(), 1 << 20, (None, false), None, RTT);
+            let mut yielding = BulkState::default();
+            let allowed = decide(&mut yielding, Instant::now(), 1 << 20, (None, false), RTT);
             assert_eq!(allowed, Some(Some(Rules::CHOSEN.yield_floor as u64)));
         }
 
         #[test]
         fn running_bulk_goes_on_and_more_begins_once_that_has_gained() {
-            let (mut yielding, now) = (YieldState::default(), Instant::now());
-            assert!(yielding.may_begin(now));
-            yielding.decide(now, 50 << 20, GIGABIT, None, RTT);
-            assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step / 2));
-            assert!(!yielding.may_begin(now + Rules::CHOSEN.yield_step));
-            assert!(
-                yielding.may_begin(now + Rules::CHOSEN.yield_step + RTT * Rules::CHOSEN.yield_round_trips)
-            );
-            yielding.decide(now, 0, GIGABIT, None, RTT);
-            assert!(yielding.may_begin(now));
+            let (mut link, now) = (AccessLink::by(&Rules::CHOSEN, Direction::Down), Instant::now());
+            assert!(link.bulk_may_begin(now));
+            link.decide(now, 50 << 20, RTT);
+            assert!(!link.bulk_may_begin(now + Rules::CHOSEN.yield_step / 2));
+            assert!(!link.bulk_may_begin(now + Rules::CHOSEN.yield_step));
+            let wait = Rules::CHOSEN.yield_step + RTT * Rules::CHOSEN.yield_round_trips;
+            assert!(link.bulk_may_begin(now + wait));
+            link.decide(now, 0, RTT);
+            assert!(link.bulk_may_begin(now));
         }
     }
 

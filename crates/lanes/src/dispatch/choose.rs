@@ -1,8 +1,8 @@
 //! Decides how many lanes an origin has, which lanes are dialled or closed, and on which lane each attempt is sent.
 //!
-//! A connection costs about a millisecond of CPU time for its handshake, and saves round trips. [`wanted`] weighs the cost against the
-//! saving. So a far server gets many express lanes, and a near one gets few. All origins together stay below the limit of connections.
-//! Hedges are sent before queued attempts.
+//! A connection costs about a millisecond of CPU time for its handshake, and saves round trips. [`choose`] weighs the cost against the
+//! saving by a [`LaneCost`]. So a far server gets many express lanes, and a near one gets few. All origins together stay below the limit of
+//! connections. Hedges are sent before queued attempts.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,24 @@ use super::{AttemptId, Direction, DispatchAction, Dispatcher, LaneId, OriginId, 
 /// The attempts of an origin, queued and running, and their bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Demand {
+    /// The number of small attempts, and their bytes.
     pub(super) attempts: usize,
+    pub(super) bytes: u64,
     /// The number of these attempts, plus those that have ended since the origin last had none. A job submits its attempts a few at a time,
     /// so the number of present attempts doesn't show the size of the job. If many attempts have ended, about the same number is likely to
     /// follow.
     pub(super) so_far: usize,
-    pub(super) bytes: u64,
-    /// The number of lanes that the origin's bulk needs in addition.
-    pub(super) freight: usize,
+    pub(super) freight: FreightDemand,
+}
+
+/// The bulk attempts of an origin, queued and running.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FreightDemand {
+    pub(super) attempts: usize,
+    /// The number of lanes that the [trials](super::freight_lanes) have found.
+    pub(super) found: usize,
+    /// The cost of one request of mean size on one lane.
+    pub(super) each: LaneCost,
 }
 
 /// The measured properties of an origin.
@@ -37,37 +47,132 @@ pub(super) struct ServerProfile {
     pub(super) path: PathRate,
 }
 
-/// Returns how many express lanes an origin should have.
-pub(super) fn wanted(rules: &Rules, demand: Demand, server: ServerProfile) -> usize {
+/// The estimated time that requests take over a number of lanes, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct LaneCost {
+    /// The round trips in which slow start holds the bytes back.
+    pub(super) rounds: f64,
+    /// The turns in which a request waits for a lane or a stream, the last turn being its own. A turn is a round trip and the time that the
+    /// server takes to answer.
+    pub(super) queueing: f64,
+    /// The bytes divided by the rate of the path.
+    pub(super) transfer: f64,
+    /// The CPU time of both ends for opening the lanes.
+    pub(super) handshakes: f64,
+}
+
+impl LaneCost {
+    /// Returns the total time. The path carries bytes while requests wait, so only the longer of these two times counts.
+    fn total(self) -> f64 {
+        self.rounds + self.queueing.max(self.transfer) + self.handshakes
+    }
+}
+
+/// The lanes of an origin, as [`choose`] wants them. Arrays are indexed by [`Role`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LanePlan {
+    /// The number of lanes that the origin should have.
+    pub(super) lanes: [usize; 2],
+    /// The number of lanes to dial now.
+    pub(super) dial: [usize; 2],
+    /// The measurements for which the number of express lanes was chosen.
+    demand: Demand,
+    server: ServerProfile,
+}
+
+/// Chooses how many lanes an origin should have, and how many to dial in addition to the existing ones (`slots`, by role). While the demand
+/// and the measurements are about the same as in the `last` plan, the number of express lanes stays the same. This saves time, because
+/// Laneway plans after every event while attempts wait.
+pub(super) fn choose(
+    rules: &Rules,
+    demand: Demand,
+    server: ServerProfile,
+    slots: [usize; 2],
+    last: Option<LanePlan>,
+) -> LanePlan {
+    let freight = demand.freight.lanes(rules);
+    let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / rules.demand_change_min;
+    let kept = last.filter(|last| {
+        (last.server, last.lanes[Role::Freight as usize]) == (server, freight)
+            && is_about(demand.attempts, last.demand.attempts)
+            && is_about(demand.so_far, last.demand.so_far)
+    });
+    let express = kept.map_or_else(
+        || express_lanes(rules, demand, server, freight),
+        |last| last.lanes[Role::Express as usize],
+    );
+    // If only a few express lanes are missing, none is dialled: they would open only after two round trips, and help little.
+    let [missing, dial] = [express.saturating_sub(slots[0]), freight.saturating_sub(slots[1])];
+    let is_worth_it = missing.saturating_mul(rules.change_min as usize) > slots[0];
+    LanePlan {
+        lanes: [express, freight],
+        dial: [if is_worth_it { missing } else { 0 }, dial],
+        demand: kept.map_or(demand, |last| last.demand),
+        server,
+    }
+}
+
+impl FreightDemand {
+    /// Returns the number of freight lanes that the origin should have.
+    fn lanes(&self, rules: &Rules) -> usize {
+        self.found.max(self.covering(rules)).min(self.attempts)
+    }
+
+    /// Returns how many lanes keep the path busy with the present bulk. While one lane waits for its next answer (`rounds`), the other lanes
+    /// use the path.
+    pub(super) fn covering(&self, rules: &Rules) -> usize {
+        let others = (self.each.rounds / self.each.transfer).ceil() as usize;
+        (1 + others.min(rules.side_by_side_max - 1)).min(self.attempts)
+    }
+
+    /// Returns how many bulk attempts, in addition to the present ones, would raise goodput, each on a lane of its own. Bulk may have at
+    /// most `lanes_max` lanes.
+    pub(super) fn spare(&self, lanes_max: usize) -> usize {
+        if self.attempts == 0 { 0 } else { self.found.min(lanes_max).saturating_sub(self.attempts) }
+    }
+}
+
+/// Returns how many express lanes an origin should have in addition to `freight` lanes.
+fn express_lanes(rules: &Rules, demand: Demand, server: ServerProfile, freight: usize) -> usize {
     if demand.attempts == 0 {
         return 0;
     }
-    if server.is_multiplexed { multiplexed(rules, demand, server) } else { exclusive(rules, demand, server) }
-}
-
-/// Returns how many lanes to dial in addition to the existing ones. If only a few lanes are missing, it returns 0: they would open only
-/// after two round trips, and help little.
-pub(super) fn missing(rules: &Rules, have: usize, wanted: usize) -> usize {
-    let missing = wanted.saturating_sub(have);
-    if missing.saturating_mul(rules.change_min as usize) <= have { 0 } else { missing }
-}
-
-/// Returns the best number of lanes if each carries one attempt at a time. n attempts over c lanes take n·(rtt + service)/c, and the lanes
-/// cost c·handshake. The sum is smallest if c is the square root of n·(rtt + service)/handshake. But once the attempts in flight fill the
-/// path, more lanes don't make the job faster.
-fn exclusive(
-    rules: &Rules,
-    demand: Demand,
-    ServerProfile { has_spoken, rtt, service, path, .. }: ServerProfile,
-) -> usize {
-    let (live, turn) = (demand.attempts as f64, rtt.unwrap_or(rules.rtt_assumed) + service);
-    let best = (live * turn.as_secs_f64() / rules.handshake_cost.as_secs_f64()).sqrt().ceil() as usize;
-    let mean = (demand.bytes as f64 / live).max(1.0);
-    let fill = (path.at_once(rules, turn) / mean).ceil() as usize;
-    let is_known = has_spoken && rtt.is_some();
-    let usual = (rules.connections_max / 2).saturating_sub(demand.freight);
-    let documented = (rules.requests_a_second * turn.as_secs_f64()) as usize;
-    let most = if is_known {
+    let rtt = server.rtt.unwrap_or(rules.rtt_assumed);
+    let at_once = server.path.at_once(rules, rtt + server.service);
+    let turn = (rtt + server.service).as_secs_f64();
+    let (live, bytes) = (demand.attempts as f64, demand.bytes as f64);
+    let handshake = rules.handshake_cost.as_secs_f64();
+    if server.is_multiplexed {
+        // In each round trip, slow start limits the bytes that a lane sends: first to the initial window, then to twice as much each time.
+        // Slow start also limits the segments of its answers. Attempts for which no stream is free are sent in later turns, when the
+        // windows have grown.
+        let bytes = bytes.min(at_once);
+        let cost = |lanes: usize| {
+            // The lane with the most bytes takes longest, so it determines the time of all attempts.
+            let fullest = demand.attempts.div_ceil(lanes) as f64 * bytes / live;
+            let windows = fullest * rules.framing / INITIAL_WINDOW;
+            let lanes = lanes as f64;
+            let answers = live / lanes * rules.answer_segments / INITIAL_SEGMENTS;
+            let rounds = (windows.max(answers) + 1.0).log2().ceil().max(1.0) * rtt.as_secs_f64();
+            let queueing = (live / (lanes * rules.streams_max as f64)).ceil() * turn;
+            LaneCost { rounds, queueing, transfer: bytes * turn / at_once, handshakes: lanes * handshake }
+        };
+        let costs = (1..=rules.lanes_max.min(demand.attempts)).map(|lanes| (cost(lanes).total(), lanes));
+        return costs.min_by(|(a, _), (b, _)| a.total_cmp(b)).map_or(1, |(_, lanes)| lanes);
+    }
+    // Each lane carries one attempt at a time, so n attempts over c lanes take n/c turns. The total is smallest if the lanes' handshakes
+    // take as long as the queueing. But once the attempts in flight fill the path, more lanes don't make the job faster.
+    let one = LaneCost {
+        rounds: 0.0,
+        queueing: live * turn,
+        transfer: bytes * turn / at_once,
+        handshakes: handshake,
+    };
+    let best = (one.queueing / one.handshakes).sqrt().ceil() as usize;
+    let fill = (one.queueing / one.transfer).ceil() as usize;
+    let usual = (rules.connections_max / 2).saturating_sub(freight);
+    let documented = (rules.requests_a_second * turn) as usize;
+    let most = if server.has_spoken && server.rtt.is_some() {
         usual.max(documented.min(demand.so_far / rules.attempts_min))
     } else {
         // The protocol isn't known yet. The number of lanes is kept low, because the server may turn out to use HTTP/2, and then needs
@@ -75,31 +180,6 @@ fn exclusive(
         rules.attempts_min
     };
     best.min(fill.max(rules.attempts_min / 2)).clamp(1, demand.attempts.min(most))
-}
-
-/// Returns the best number of lanes if each carries many attempts at once. In each round trip, slow start limits the bytes that a lane
-/// sends: first to the initial window, then to twice as much each time. Slow start also limits the segments of its answers. Attempts for
-/// which no stream is free are sent in later turns, when the windows have grown.
-fn multiplexed(
-    rules: &Rules,
-    demand: Demand,
-    ServerProfile { rtt, service, path, .. }: ServerProfile,
-) -> usize {
-    let rtt = rtt.unwrap_or(rules.rtt_assumed);
-    let (live, bytes) = (demand.attempts, (demand.bytes as f64).min(path.at_once(rules, rtt + service)));
-    let time = |lanes: usize| {
-        // The lane with the most bytes takes longest, so it determines the time of all attempts.
-        let fullest = live.div_ceil(lanes) as f64 * bytes / live as f64;
-        let windows = fullest * rules.framing / INITIAL_WINDOW;
-        let lanes = lanes as f64;
-        let answers = live as f64 / lanes * rules.answer_segments / INITIAL_SEGMENTS;
-        let rounds = (windows.max(answers) + 1.0).log2().ceil().max(1.0);
-        let turns = (live as f64 / (lanes * rules.streams_max as f64)).ceil();
-        rounds * rtt.as_secs_f64()
-            + turns * (rtt + service).as_secs_f64()
-            + lanes * rules.handshake_cost.as_secs_f64()
-    };
-    (1..=rules.lanes_max.min(live)).min_by(|a, b| time(*a).total_cmp(&time(*b))).unwrap_or(1)
 }
 
 impl Dispatcher {
@@ -114,18 +194,23 @@ impl Dispatcher {
         if !is_queued && !anticipated {
             return;
         }
-        let lanes = || self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == role);
-        let have = lanes().filter(|(_, lane)| !lane.is_draining()).count();
-        let failed = state.failed_lately(role, now);
+        let failed = [Role::Express, Role::Freight].map(|role| state.failed_lately(role, now));
+        let (mut slots, mut dialling) = ([0; 2], [0; 2]);
+        for (_, lane) in self.ledger.lanes_of(origin) {
+            slots[lane.role as usize] += usize::from(!lane.is_draining());
+            dialling[lane.role as usize] += usize::from(lane.is_dialling());
+        }
+        for (slots, failed) in slots.iter_mut().zip(failed).filter(|(slots, _)| **slots > 0) {
+            *slots += failed;
+        }
+        let plan = state.plan(account, slots);
+        // The number of freight lanes follows each change of the demand, so only plans for express lanes are kept.
+        if role == Role::Express {
+            state.plan = Some(plan);
+        }
         // A hedge that waits can't use any of the open lanes, or it would have been sent already.
-        let dialling = lanes().filter(|(_, lane)| lane.is_dialling()).count();
-        let for_hedges = hedges.saturating_sub(dialling + failed);
-        let have = if have == 0 { 0 } else { have + failed };
-        let missing = match role {
-            Role::Express => missing(self.rules, have, state.express_wanted(account)),
-            Role::Freight => state.freight_wanted(account).saturating_sub(have),
-        };
-        let missing = state.may_dial(now, missing.max(for_hedges));
+        let for_hedges = hedges.saturating_sub(dialling[role as usize] + failed[role as usize]);
+        let missing = state.may_dial(now, plan.dial[role as usize].max(for_hedges));
         for _ in 0..missing {
             if self.has_all_served(now, origin) {
                 return;
@@ -145,7 +230,7 @@ impl Dispatcher {
     pub(super) fn ceiling(&self, role: Role) -> usize {
         match role {
             Role::Express => self.connections_max,
-            Role::Freight => all_but_a_quarter(self.connections_max),
+            Role::Freight => self.freight_part(self.connections_max),
         }
     }
 
@@ -260,7 +345,12 @@ impl Dispatcher {
     /// kept for express.
     fn has_lanes_for_bulk(&self, origin: OriginId) -> bool {
         let freight = self.ledger.lanes_of(origin).filter(|(_, lane)| lane.role == Role::Freight).count();
-        freight < all_but_a_quarter(self.ledger.account(origin).lanes.len())
+        freight < self.freight_part(self.ledger.account(origin).lanes.len())
+    }
+
+    /// Returns how many of these lanes freight may use.
+    fn freight_part(&self, lanes: usize) -> usize {
+        lanes - (lanes / self.rules.express_part).max(usize::from(lanes > 1))
     }
 
     /// Returns how many bytes one open express lane may take while other lanes of its burst are still being dialled. Each lane gets an
@@ -342,11 +432,6 @@ impl Dispatcher {
     }
 }
 
-/// Returns three quarters of this number of lanes. The result is one less than the number for two or three lanes, and 1 for one lane.
-pub(super) fn all_but_a_quarter(lanes: usize) -> usize {
-    lanes - (lanes / 4).max(usize::from(lanes > 1))
-}
-
 #[cfg(test)]
 mod tests {
     mod express_lanes {
@@ -357,6 +442,12 @@ mod tests {
         const GIGABIT: PathRate = PathRate { rate: 125e6, is_full: true };
         const EXCLUSIVE: bool = false;
         const MULTIPLEXED: bool = true;
+
+        const NO_BULK: FreightDemand = FreightDemand {
+            attempts: 0,
+            found: 1,
+            each: LaneCost { rounds: 0.0, queueing: 0.0, transfer: 1.0, handshakes: 0.0 },
+        };
 
         /// Returns the number of lanes that are wanted over a path of unknown rate.
         fn wanted(is_multiplexed: bool, attempts: usize, bytes: u64, rtt: Option<Duration>) -> usize {
@@ -370,31 +461,45 @@ mod tests {
             bytes: u64,
             rtt: Option<Duration>,
         ) -> usize {
-            super::super::wanted(
-                &Rules::CHOSEN,
-                Demand { attempts, so_far: attempts, bytes, freight: 0 },
-                ServerProfile {
-                    is_multiplexed,
-                    has_spoken: true,
-                    rtt,
-                    service: Rules::CHOSEN.service_min,
-                    path,
-                },
-            )
+            express(demand(attempts, bytes), ServerProfile { path, ..server(is_multiplexed, rtt) })
+        }
+
+        fn express(demand: Demand, server: ServerProfile) -> usize {
+            choose(&Rules::CHOSEN, demand, server, [0; 2], None).lanes[0]
+        }
+
+        fn demand(attempts: usize, bytes: u64) -> Demand {
+            Demand { attempts, so_far: attempts, bytes, freight: NO_BULK }
+        }
+
+        fn server(is_multiplexed: bool, rtt: Option<Duration>) -> ServerProfile {
+            let (service, path) = (Rules::CHOSEN.service_min, PathRate::default());
+            ServerProfile { is_multiplexed, has_spoken: true, rtt, service, path }
         }
 
         #[test]
         fn lanes_are_added_where_there_are_none_or_clearly_too_few() {
+            let missing = |have, wanted| {
+                // As many attempts as lanes, each of which needs a lane.
+                let far = server(EXCLUSIVE, Some(Duration::from_secs(1)));
+                choose(&Rules::CHOSEN, demand(wanted, 0), far, [have, 0], None).dial[0]
+            };
             assert_eq!(
-                [
-                    missing(&Rules::CHOSEN, 0, 1),
-                    missing(&Rules::CHOSEN, 4, 5),
-                    missing(&Rules::CHOSEN, 12, 13),
-                    missing(&Rules::CHOSEN, 12, 16),
-                    missing(&Rules::CHOSEN, 9, 4)
-                ],
+                [missing(0, 1), missing(4, 5), missing(12, 13), missing(12, 16), missing(9, 4)],
                 [1, 1, 0, 4, 0]
             );
+        }
+
+        #[test]
+        fn lanes_stay_while_the_demand_is_about_the_same() {
+            let far = server(MULTIPLEXED, FAR);
+            let plan = |attempts: usize, last| {
+                choose(&Rules::CHOSEN, demand(attempts, attempts as u64 * 6000), far, [0; 2], last)
+            };
+            let first = plan(320, None);
+            assert_eq!(plan(330, Some(first)).lanes, first.lanes);
+            assert_eq!(plan(340, Some(plan(330, Some(first)))).lanes, first.lanes);
+            assert_eq!(plan(640, Some(first)).lanes, plan(640, None).lanes);
         }
 
         #[test]
@@ -416,41 +521,21 @@ mod tests {
 
         #[test]
         fn a_slow_server_nearby_is_worth_as_many_lanes_as_one_far_away() {
-            let known = |service| ServerProfile {
-                is_multiplexed: false,
-                has_spoken: true,
-                rtt: NEAR,
-                service,
-                path: PathRate::default(),
-            };
-            let demand = Demand { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
-            assert!(super::super::wanted(&Rules::CHOSEN, demand, known(Rules::CHOSEN.service_min)) <= 48);
-            assert_eq!(
-                super::super::wanted(&Rules::CHOSEN, demand, known(Duration::from_millis(30))),
-                (Rules::CHOSEN.connections_max / 2)
-            );
-            let beside = Demand { freight: 2, ..demand };
-            assert_eq!(
-                super::super::wanted(&Rules::CHOSEN, beside, known(Duration::from_millis(30))),
-                (Rules::CHOSEN.connections_max / 2) - 2,
-                "of all together"
-            );
+            let known = |service| ServerProfile { service, ..server(EXCLUSIVE, NEAR) };
+            let demand = demand(1000, 1000 * 6000);
+            assert!(express(demand, known(Rules::CHOSEN.service_min)) <= 48);
+            let slow = known(Duration::from_millis(30));
+            assert_eq!(express(demand, slow), Rules::CHOSEN.connections_max / 2);
+            let freight = FreightDemand { attempts: 2, found: 2, ..NO_BULK };
+            let beside = Demand { freight, ..demand };
+            assert_eq!(express(beside, slow), Rules::CHOSEN.connections_max / 2 - 2, "of all together");
         }
 
         #[test]
         fn a_long_queue_of_tiny_far_objects_wants_every_exclusive_lane() {
-            let known = |rtt| ServerProfile {
-                is_multiplexed: false,
-                has_spoken: true,
-                rtt,
-                service: Rules::CHOSEN.service_min,
-                path: PathRate::default(),
-            };
             // A job submits only a limited number of attempts at a time.
-            let after = |so_far, rtt| {
-                let demand = Demand { attempts: 1500, so_far, bytes: 1500 * 2048, freight: 0 };
-                super::super::wanted(&Rules::CHOSEN, demand, known(rtt))
-            };
+            let after =
+                |so_far, rtt| express(Demand { so_far, ..demand(1500, 1500 * 2048) }, server(EXCLUSIVE, rtt));
             assert_eq!([1500, 2048, 3200, 20_000].map(|so_far| after(so_far, FAR)), [128, 128, 178, 178]);
             assert_eq!(
                 after(20_000, Some(Duration::from_millis(20))),
@@ -483,19 +568,10 @@ mod tests {
 
         #[test]
         fn before_a_server_has_shown_what_it_speaks_lanes_are_not_too_many() {
-            let known = ServerProfile {
-                is_multiplexed: false,
-                has_spoken: false,
-                rtt: FAR,
-                service: Rules::CHOSEN.service_min,
-                path: PathRate::default(),
-            };
-            let demand = Demand { attempts: 1000, so_far: 1000, bytes: 1000 * 6000, freight: 0 };
-            assert_eq!(super::super::wanted(&Rules::CHOSEN, demand, known), Rules::CHOSEN.attempts_min);
-            assert!(
-                super::super::wanted(&Rules::CHOSEN, demand, ServerProfile { has_spoken: true, ..known })
-                    > Rules::CHOSEN.lanes_max
-            );
+            let (demand, known) = (demand(1000, 1000 * 6000), server(EXCLUSIVE, FAR));
+            let unknown = ServerProfile { has_spoken: false, ..known };
+            assert_eq!(express(demand, unknown), Rules::CHOSEN.attempts_min);
+            assert!(express(demand, known) > Rules::CHOSEN.lanes_max);
         }
 
         #[test]
@@ -511,6 +587,28 @@ mod tests {
                     assert!(wanted(MULTIPLEXED, live, 1 << 20, rtt) <= live);
                 }
             }
+        }
+    }
+
+    mod freight_lanes {
+        use super::super::*;
+
+        /// Returns the number of freight lanes for many requests of `mean` bytes over a path of `rate` bytes per second.
+        fn covering(direction: Direction, mean: u64, rtt: Duration, rate: f64) -> usize {
+            let rounds = rtt.as_secs_f64() * Rules::CHOSEN.round_trips_between[direction as usize];
+            let each = LaneCost { rounds, transfer: mean as f64 / rate, ..LaneCost::default() };
+            FreightDemand { attempts: 100, found: 1, each }.lanes(&Rules::CHOSEN)
+        }
+
+        #[test]
+        fn lanes_cover_each_others_pauses_between_requests() {
+            let rtt = Duration::from_millis(20);
+            let down = |mean: u64| covering(Direction::Down, mean, rtt, 125e6);
+            assert_eq!([1 << 20, 8 << 20, 16 << 20, 256 << 20].map(down), [11, 3, 2, 2]);
+            let up = |rate| covering(Direction::Up, 16 << 20, rtt, rate);
+            assert_eq!([1.0, 6e6, 125e6].map(up), [2, 2, 3]);
+            let most = covering(Direction::Up, 1, Duration::from_secs(1), 1e9);
+            assert_eq!(most, Rules::CHOSEN.side_by_side_max);
         }
     }
 

@@ -4,21 +4,23 @@
 //! On a path without packet loss, one stream uses the full rate, and a second stream only overflows the queue. More streams help if
 //! something other than the path limits each stream. The cause can be a server that limits each connection, a small window, or a sender
 //! that slows down after each lost packet. When goodput stops growing, something limits the stream. If there is a queue on the path, the
-//! path is the limit. If not, lanes are added, and they stay if goodput rises.
+//! path is the limit. If not, lanes are added, and they stay if goodput rises. The states of the search ([`LaneTrial`]) are:
+//!
+//! ```text
+//!                      `step`: goodput is steady, and there is no queue
+//!          ┌────────────────────────────────────────────────────────────────▶ Step ──┐ goodput has risen: `step` again
+//!        None ◀──────── `take_back`: goodput hasn't risen, or bulk has yielded ───┘ ▲──┘
+//!        │  ▲
+//!        │  └─────────── goodput is no longer low, or `take_back` after two doublings
+//!        └────────────── goodput has fallen below half of the path's rate ──▶ Fallen ──┐ it is still low: double again
+//!                                                                                  ▲───┘
+//! ```
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::event::{Direction, TcpSample};
+use super::event::TcpSample;
 use super::rules::Rules;
-
-/// Returns how many lanes are needed to keep a path busy with requests of `mean` bytes. While one lane waits for its next answer, the other
-/// lanes use the path.
-pub(super) fn covering(rules: &Rules, direction: Direction, mean: u64, rtt: Duration, rate: f64) -> usize {
-    let between = rate * rtt.as_secs_f64() * rules.round_trips_between[direction as usize];
-    let others = (between / mean.max(1) as f64).ceil() as usize;
-    1 + others.min(rules.side_by_side_max - 1)
-}
 
 /// Returns the number of lanes to begin with. It depends on the round trip to the server.
 fn first(rules: &Rules, rtt: Duration) -> usize {
@@ -38,7 +40,7 @@ pub(super) struct GoodputSample {
     /// The bytes moved so far, in both directions together.
     pub(super) bytes: u64,
     /// `busy` is the number of lanes that carry bulk. `covering` is the number that keeps the path busy although each lane pauses between
-    /// two requests (see the [function](covering)).
+    /// two requests (see [`FreightDemand::covering`](super::choose::FreightDemand::covering)).
     pub(super) busy: usize,
     pub(super) covering: usize,
     /// The shortest round trip so far, if known.
@@ -50,7 +52,7 @@ pub(super) struct GoodputSample {
 }
 
 /// The search for the best number of freight lanes of an origin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FreightLanes {
     rules: &'static Rules,
     /// The number of lanes found so far. `None` until the round trip to the server is known.
@@ -82,11 +84,18 @@ pub(super) struct FreightLanes {
 
 /// The trial of the lanes that were added last. If they don't raise goodput above `goodput` (bytes per second), the number of lanes goes
 /// back to `lanes`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum LaneTrial {
+    #[default]
     None,
-    Step { lanes: usize, goodput: f64 },
-    Fallen { lanes: usize, goodput: f64 },
+    Step {
+        lanes: usize,
+        goodput: f64,
+    },
+    Fallen {
+        lanes: usize,
+        goodput: f64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,24 +109,9 @@ struct MeasuringWindow {
 
 impl FreightLanes {
     pub(super) fn by(rules: &'static Rules) -> Self {
-        Self {
-            rules,
-            target: None,
-            covering: 1,
-            trial: LaneTrial::None,
-            best: 0.0,
-            risen: 0.0,
-            latest: VecDeque::new(),
-            calm: 0,
-            queued: 0,
-            paused: 0,
-            has_lost: false,
-            full_until: None,
-            step_held: None,
-            fallen_held_until: None,
-            window: None,
-        }
+        Self { rules, covering: 1, ..Self::default() }
     }
+
     /// Returns the number of lanes that raise goodput, as far as is known now.
     pub(super) fn target(&self) -> usize {
         self.target.unwrap_or(1)
@@ -155,9 +149,15 @@ impl FreightLanes {
         }
         // The trial hasn't shown that its lanes raise goodput, so go back to the number before the trial.
         if let LaneTrial::Step { lanes, .. } | LaneTrial::Fallen { lanes, .. } = self.trial {
-            (self.target, self.trial) = (Some(lanes), LaneTrial::None);
+            self.take_back(lanes);
         }
         (self.best, self.full_until) = (0.0, None);
+        self.begin_anew();
+    }
+
+    /// Ends a trial whose lanes haven't raised goodput.
+    fn take_back(&mut self, lanes: usize) {
+        (self.target, self.trial) = (Some(lanes), LaneTrial::None);
         self.begin_anew();
     }
 
@@ -232,9 +232,8 @@ impl FreightLanes {
                 self.step(now, level, shown);
             }
             LaneTrial::Step { lanes, .. } => {
-                (self.target, self.trial) = (Some(lanes), LaneTrial::None);
+                self.take_back(lanes);
                 self.step_held = Some((now + self.rules.remembered, level));
-                self.begin_anew();
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && self.lanes() < 4 * lanes => {
                 // Double the number of lanes once more before judging. The goodput of the older lanes may still fall during the first step.
@@ -242,9 +241,8 @@ impl FreightLanes {
             }
             LaneTrial::Fallen { lanes, goodput } if has_fallen && level < goodput * self.rules.growth => {
                 // The added lanes didn't raise goodput, so something else limits it, such as a slow disk. Remove them again.
-                (self.target, self.trial) = (Some(lanes), LaneTrial::None);
+                self.take_back(lanes);
                 self.fallen_held_until = Some(now + self.rules.remembered);
-                self.begin_anew();
             }
             _ if has_fallen => self.add(2, LaneTrial::Fallen { lanes: self.lanes(), goodput: level }),
             LaneTrial::Fallen { .. } => self.trial = LaneTrial::None,
@@ -410,18 +408,6 @@ mod tests {
         assert_eq!(
             [0, 1, 20, 99, 100, 200, 900].map(target),
             [2, 1, 1, 1, 4, 8, Rules::CHOSEN.side_by_side_max]
-        );
-    }
-
-    #[test]
-    fn lanes_cover_each_others_pauses_between_requests() {
-        let at_20_ms = |mean: u64| covering(&Rules::CHOSEN, Direction::Down, mean, RTT, 125e6);
-        assert_eq!([1 << 20, 8 << 20, 16 << 20, 256 << 20].map(at_20_ms), [11, 3, 2, 2]);
-        let up = |rate| covering(&Rules::CHOSEN, Direction::Up, 16 << 20, RTT, rate);
-        assert_eq!([f64::MIN_POSITIVE, 6e6, 125e6].map(up), [2, 2, 3]);
-        assert_eq!(
-            covering(&Rules::CHOSEN, Direction::Up, 1, Duration::from_secs(1), 1e9),
-            Rules::CHOSEN.side_by_side_max
         );
     }
 

@@ -119,7 +119,7 @@ impl OriginAccount {
 }
 
 /// All attempts and lanes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ledger {
     rules: &'static Rules,
     accounts: Vec<OriginAccount>,
@@ -133,14 +133,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn by(rules: &'static Rules) -> Self {
-        Self {
-            rules,
-            accounts: Vec::new(),
-            lanes: FxHashMap::default(),
-            attempts: FxHashMap::default(),
-            lanes_made: 0,
-            outstanding: [OutstandingWork::default(); 2],
-        }
+        Self { rules, ..Self::default() }
     }
 
     /// Creates the missing accounts of all origins up to this one.
@@ -566,7 +559,7 @@ impl AttemptQueue {
     /// Adds an express attempt. Smaller attempts that are submitted soon after it can overtake it.
     pub(super) fn push_by_size(&mut self, now: Instant, attempt: AttemptId, weight: u64, rules: &Rules) {
         let timeout = rules.overtaken_for.mul_f64(weight as f64 / f64::from(1 << 20));
-        self.push_at(now + timeout.min(10 * rules.overtaken_for), attempt);
+        self.push_at(now + timeout, attempt);
     }
 
     /// Adds a freight attempt. Freight attempts are sent in the order of submission. Ordering them by size would gain nothing, because an

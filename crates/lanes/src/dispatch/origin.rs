@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::bulk_controller::BulkInFlight;
-use super::choose::{self, Demand, ServerProfile};
-use super::freight_lanes::{FreightLanes, covering};
+use super::choose::{Demand, FreightDemand, LaneCost, LanePlan, ServerProfile, choose};
+use super::freight_lanes::FreightLanes;
 use super::ledger::{Attempt, OriginAccount};
 use super::path_model::PathModel;
 use super::rules::Rules;
@@ -12,7 +12,7 @@ use super::server_limits::{ConnectionLimit, IdleLimit};
 use super::{Direction, Role};
 use crate::Protocol;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct OriginState {
     pub(super) rules: &'static Rules,
     pub(super) path: PathModel,
@@ -46,8 +46,8 @@ pub(super) struct OriginState {
     dial: Option<Duration>,
     /// For each role, the number of recently failed dials, and the time of the last one.
     failed: [(usize, Option<Instant>); 2],
-    /// The last result of [`express_wanted`](Self::express_wanted), with its inputs.
-    wanted: Option<(ServerProfile, Demand, usize)>,
+    /// The last plan by which express lanes were dialled.
+    pub(super) plan: Option<LanePlan>,
     /// The time until which each lane of a burst takes only its share of the queued attempts.
     shares_end: Option<Instant>,
 }
@@ -58,24 +58,11 @@ impl OriginState {
             rules,
             path: PathModel::by(rules),
             in_flight: [BulkInFlight::by(rules), BulkInFlight::by(rules)],
-            anticipated: 0,
             idle: IdleLimit::by(rules),
             served: ConnectionLimit::by(rules),
-            opener_size: None,
             part_answered: 1.0,
             freight: FreightLanes::by(rules),
-            said_spare: (0, 0),
-            freight_sent: None,
-            gave_way: None,
-            protocol: None,
-            has_spoken: false,
-            probing_until: None,
-            probing_since: None,
-            probed: false,
-            dial: None,
-            failed: [(0, None); 2],
-            wanted: None,
-            shares_end: None,
+            ..Self::default()
         }
     }
 
@@ -185,10 +172,11 @@ impl OriginState {
         }
         if let Some(expected) = expected {
             let part = (bytes as f64 / expected.max(1) as f64).min(1.0);
-            self.part_answered += (part - self.part_answered) / 8.0;
+            self.part_answered += (part - self.part_answered) / f64::from(self.rules.smoothing);
         } else {
             let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
-            self.opener_size = Some(size - size / 8 + bytes / 8);
+            let part = u64::from(self.rules.smoothing);
+            self.opener_size = Some(size - size / part + bytes / part);
         }
     }
 
@@ -208,14 +196,9 @@ impl OriginState {
         self.path.at_once(Direction::Down).max(self.path.at_once(Direction::Up)) as u64
     }
 
-    /// Returns whether the origin's express lanes are likely to carry many requests at once. Until the protocol is known, HTTP/2 is
-    /// assumed.
-    fn is_likely_multiplexed(&self) -> bool {
-        self.protocol.is_none_or(Protocol::is_multiplexed)
-    }
-
-    pub(super) fn express_wanted(&mut self, account: &OriginAccount) -> usize {
-        let live = account.express + self.anticipated;
+    /// Chooses the origin's lanes. `slots` are the existing ones, by role.
+    pub(super) fn plan(&self, account: &OriginAccount, slots: [usize; 2]) -> LanePlan {
+        let attempts = account.express + self.anticipated;
         let size = self.opener_size.unwrap_or(self.rules.opener_assumed);
         // `express_weight` contains the assumed size for each opener. If earlier openers were smaller on average, use their average size
         // instead.
@@ -225,51 +208,40 @@ impl OriginState {
         let bytes = known + self.anticipated as u64 * size;
         let is_up = account.outstanding(Direction::Up).small > bytes / 2;
         let bytes = if is_up { bytes } else { (bytes as f64 * self.part_answered) as u64 };
-        let path = self.path.shown(if is_up { Direction::Up } else { Direction::Down });
-        let service = self.path.service();
-        let (is_multiplexed, has_spoken) = (self.is_likely_multiplexed(), self.has_spoken);
-        let known = ServerProfile { is_multiplexed, has_spoken, rtt: self.path.round_trip(), service, path };
-        let freight = self.freight_wanted(account);
-        // This function is called after every event while attempts wait. To save time, the last result is used if its inputs have hardly
-        // changed.
-        let demand = Demand { attempts: live, so_far: live + account.express_ended, bytes, freight };
-        let is_about = |now: usize, then: usize| now.abs_diff(then) <= then / 16;
-        if let Some((of, then, wanted)) = self.wanted
-            && (of, freight) == (known, then.freight)
-            && is_about(live, then.attempts)
-            && is_about(demand.so_far, then.so_far)
-        {
-            return wanted;
-        }
-        let wanted = choose::wanted(self.rules, demand, known);
-        self.wanted = Some((known, demand, wanted));
-        wanted
+        let demand = Demand {
+            attempts,
+            bytes,
+            so_far: attempts + account.express_ended,
+            freight: self.freight_demand(account),
+        };
+        let server = ServerProfile {
+            // Until the protocol is known, HTTP/2 is assumed.
+            is_multiplexed: self.protocol.is_none_or(Protocol::is_multiplexed),
+            has_spoken: self.has_spoken,
+            rtt: self.path.round_trip(),
+            service: self.path.service(),
+            path: self.path.shown(if is_up { Direction::Up } else { Direction::Down }),
+        };
+        choose(self.rules, demand, server, slots, self.plan)
     }
 
-    pub(super) fn freight_wanted(&self, account: &OriginAccount) -> usize {
-        self.freight.target().max(self.covering(account)).min(account.freight)
-    }
-
-    /// Returns how many lanes keep the path busy with the present bulk, although each lane pauses between two requests.
-    pub(super) fn covering(&self, account: &OriginAccount) -> usize {
+    /// Describes the origin's bulk.
+    pub(super) fn freight_demand(&self, account: &OriginAccount) -> FreightDemand {
         let bulk = |direction| account.outstanding(direction).bulk;
         let is_up = bulk(Direction::Up) > bulk(Direction::Down);
         let direction = if is_up { Direction::Up } else { Direction::Down };
         let throughput = self.path.throughput(direction);
-        // Until the path's rate is known, an upload to a server that isn't far uses two lanes. This is the result of `covering` for a tiny
-        // rate. The first reading soon shows the path's rate. When the number of lanes for 1 Gbit/s was used instead, an upload at 50
-        // Mbit/s had four unfinished parts after 34 MiB. An interruption then lost all four parts.
+        // Until the path's rate is known, an upload to a server that isn't far uses two lanes. This is the result for a tiny rate. The
+        // first reading soon shows the path's rate. When the number of lanes for 1 Gbit/s was used instead, an upload at 50 Mbit/s had four
+        // unfinished parts after 34 MiB. An interruption then lost all four parts.
         let shows_soon = is_up && throughput.can_be_read() && self.path.rtt() < self.rules.far;
-        let unknown = if shows_soon { f64::MIN_POSITIVE } else { self.rules.rate_unknown };
-        let rate = throughput.rate().unwrap_or(unknown);
-        covering(self.rules, direction, account.mean_freight(), self.path.rtt(), rate).min(account.freight)
-    }
-
-    /// Returns how many bulk attempts, in addition to the `live` ones, would raise goodput, each on a lane of its own. Bulk may have at
-    /// most `lanes_max` lanes.
-    pub(super) fn spare(&self, live: usize, lanes_max: usize) -> usize {
-        let target = self.freight.target().min(lanes_max);
-        if live == 0 { 0 } else { target.saturating_sub(live) }
+        let rate = throughput.rate().unwrap_or(if shows_soon { 1.0 } else { self.rules.rate_unknown });
+        let each = LaneCost {
+            rounds: self.path.rtt().as_secs_f64() * self.rules.round_trips_between[direction as usize],
+            transfer: account.mean_freight().max(1) as f64 / rate,
+            ..LaneCost::default()
+        };
+        FreightDemand { attempts: account.freight, found: self.freight.target(), each }
     }
 }
 

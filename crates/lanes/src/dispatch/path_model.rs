@@ -177,11 +177,9 @@ impl Throughput {
         self.settled_by_bulk >= self.rules.readings as u32
     }
 
-    /// Returns whether the rate, of bulk and of small requests together, hasn't grown for two round trips. Unlike on a
-    /// [full](Self::is_full) path, the rate may begin to grow again. After one round trip, slow start can still be under way: with 1
-    /// instead of 2, one object over 200 ms took 5.7 s instead of 5.2 s.
+    /// Returns whether the rate, of bulk and of small requests together, hasn't grown for some round trips.
     pub(super) fn is_steady(&self) -> bool {
-        self.settled >= 2
+        self.settled >= self.rules.steady_after
     }
 
     /// Returns the best recent rate in bytes per second. Returns `None` if no bytes have moved.
@@ -191,7 +189,7 @@ impl Throughput {
 }
 
 /// The measurements of the path to one origin.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PathModel {
     rules: &'static Rules,
     throughput: [Throughput; 2],
@@ -206,7 +204,7 @@ pub(super) struct PathModel {
 impl PathModel {
     pub(super) fn by(rules: &'static Rules) -> Self {
         let throughput = [Throughput::by(rules), Throughput::by(rules)];
-        Self { rules, throughput, moved: [None; 2], tls: None, tcp: None, service: ServiceTime::by(rules) }
+        Self { rules, throughput, service: ServiceTime::by(rules), ..Self::default() }
     }
 
     /// Records the round trip of a TLS handshake. Only the shortest one is kept, because a busy machine makes handshakes longer.

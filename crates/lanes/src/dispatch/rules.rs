@@ -43,11 +43,14 @@ impl Default for &'static Rules {
 
 rules! {
     /// The maximum number of connections to all origins together, unless the caller sets a lower one. At a round trip of 50 ms, 256 lanes
-    /// with one request each fetch about 5000 objects per second. S3 documents 5500 reads and 3500 writes per second for a prefix. Freight
-    /// lanes never use the last quarter of the connections. An origin gets more than half of them only if it has
-    /// [`attempts_min`](Self::attempts_min) attempts for each lane. A thousand files of 4.7 KB took 1.07 s with 254 lanes and 0.85 s with
-    /// 128, over 50 ms to a server on two cores.
+    /// with one request each fetch about 5000 objects per second. S3 documents 5500 reads and 3500 writes per second for a prefix. An
+    /// origin gets more than half of the connections only if it has [`attempts_min`](Self::attempts_min) attempts for each lane. A thousand
+    /// files of 4.7 KB took 1.07 s with 254 lanes and 0.85 s with 128, over 50 ms to a server on two cores.
     connections_max: usize = 256, not 64;
+
+    /// Freight may use all connections but a quarter (1 divided by this number), or all but one of two or three. Express attempts that come
+    /// later can then still open lanes.
+    express_part: usize = 4, not usize::MAX;
 
     // The classes of requests, and the order in which they are sent.
 
@@ -73,7 +76,15 @@ rules! {
     /// weight of 1 MiB, soon means within this time. For other weights, the time is proportional to the weight: for 4.7 KB it is 4.5 ms.
     overtaken_for: Duration = Duration::from_secs(1), not Duration::ZERO;
 
+    /// The average sizes of answers are moving averages. Each answer moves them by an eighth (1 divided by this number) of the difference,
+    /// as TCP does for its round trip (RFC 6298).
+    smoothing: u32 = 8, not 1;
+
     // Lanes.
+
+    /// The number of an origin's express lanes is chosen again if a measurement changes, or if the number of attempts changes by more than a
+    /// sixteenth. (A sixteenth is 1 divided by this number.) Otherwise Laneway would choose after every event while attempts wait.
+    demand_change_min: usize = 16, not usize::MAX;
 
     /// The maximum number of concurrent requests on one multiplexed express lane. The limit that a server announces can only lower it. GCS
     /// announces 100 streams. For more requests, the window of another connection helps more than another stream.
@@ -159,6 +170,10 @@ rules! {
     /// twice the path's rate.
     readings: usize = 4, not 1;
 
+    /// The path is steady if its rate hasn't grown for this many round trips. Unlike on a full path, the rate may begin to grow again. After
+    /// one round trip, slow start can still be under way: with 1, one object over 200 ms took 5.7 s instead of 5.2 s.
+    steady_after: u32 = 2, not 1;
+
     /// A measured rate of a path is used for this time. BBR uses the same value.
     remembered: Duration = Duration::from_secs(10), not Duration::from_secs(3600), Duration::from_secs(3);
 
@@ -180,6 +195,10 @@ rules! {
     /// The rate of yielding bulk doubles whenever this time has passed. New bulk waits for the first doubling, and for
     /// [`yield_round_trips`](Self::yield_round_trips).
     yield_step: Duration = Duration::from_secs(1), not Duration::from_secs(3600), Duration::ZERO;
+
+    /// A new rate of yielding bulk replaces the last one only if it differs by more than a quarter (1 divided by this number). A rate that
+    /// rises with time doubles at once, so smaller changes come only from new measurements.
+    yield_change_min: u64 = 4, not u64::MAX;
 
     /// The number of round trips that new bulk waits in addition to [`yield_step`](Self::yield_step). A sender whose rate is limited from
     /// its start assumes that the path is slow, and then raises its rate by only a quarter in eight round trips. Without this wait, the
@@ -327,6 +346,10 @@ rules! {
     /// If the server closes a connection that was idle for less than this time, the reason isn't its idle timeout. The server may be
     /// restarting, or may limit the number of requests on each connection.
     idle_min: Duration = Duration::from_millis(500), not Duration::from_secs(3600);
+
+    /// An idle lane is closed before the server's idle timeout: earlier by a round trip, and by a tenth of the timeout (1 divided by this
+    /// number). Timers are coarse.
+    idle_margin: u32 = 10, not u32::MAX;
 
     /// An idle timeout that was concluded from a closed connection is used for this time. The true reason may have been a restart. We can't
     /// notice such an error, because we close idle lanes before the supposed timeout.

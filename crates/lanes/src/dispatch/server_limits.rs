@@ -118,10 +118,9 @@ impl IdleLimit {
     /// Returns the idle time up to which a connection may be used again. Returns `None` while no limit is known.
     pub(super) fn usable(&self, now: Instant, rtt: Duration) -> Option<Duration> {
         let limit = self.announced.into_iter().chain(self.seen(now)).min()?;
-        // The server's idle time began half a round trip before ours, and a request needs another half to reach it. Timers are coarse, so
-        // subtract a tenth too. The result is never below `service_min`. So even if the server closes idle connections at once, a new
+        // The server's idle time began half a round trip before ours, and a request needs another half to reach it. The result is never below `service_min`. So even if the server closes idle connections at once, a new
         // connection isn't closed before it takes the request that it was dialled for.
-        Some(limit.saturating_sub(rtt + limit / 10).max(self.rules.service_min))
+        Some(limit.saturating_sub(rtt + limit / self.rules.idle_margin).max(self.rules.service_min))
     }
 
     fn is_known(&self) -> bool {

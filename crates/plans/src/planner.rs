@@ -6,8 +6,8 @@ use std::thread;
 
 use laneway::internal::{SyncDecision, sync_planner, tree_destination};
 use laneway::{
-    Client, CopyRequest, Entry, Error, Filter, ListRequest, Listing, Location, ObjectMeta, Provider,
-    SyncRequest,
+    Client, CopyRequest, Entry, Error, ErrorKind, Filter, ListRequest, Listing, Location, ObjectMeta,
+    Provider, SyncRequest,
 };
 
 use crate::files::{PlanFiles, files_at};
@@ -16,6 +16,7 @@ use crate::format::{
 };
 use crate::part::LinesWriter;
 use crate::plan::prefix_of;
+use crate::runner::Stop;
 
 /// The number of rows after which a part ends. At some thousand objects a second, a part of small objects takes a
 /// minute, so a runner that is killed loses little work.
@@ -47,6 +48,8 @@ pub struct PlanRequest {
     pub part_bytes: u64,
     /// The settings that change the outcome.
     pub options: PlanOptions,
+    /// Stops the planning. The same call continues it later.
+    pub stop: Stop,
 }
 
 /// The progress of planning.
@@ -95,6 +98,7 @@ impl PlanRequest {
             part_rows: PART_ROWS,
             part_bytes: PART_BYTES,
             options: PlanOptions::default(),
+            stop: Stop::default(),
         }
     }
 
@@ -129,7 +133,7 @@ impl PlanRequest {
     ///
     /// # Errors
     /// `ErrorKind::Refused` if the folder has another plan; `ErrorKind::Usage` if an end isn't a prefix of a bucket;
-    /// else the errors of the stores.
+    /// `ErrorKind::Cancelled` if the planning was stopped; else the errors of the stores.
     pub fn plan(
         &self,
         client: &Client,
@@ -285,12 +289,20 @@ impl PlanRequest {
             if listed.is_multiple_of(8192) {
                 progress(PlanProgress { listed, ..writer.progress() });
             }
+            match self.stop.is_stopped() {
+                true => Err(laneway::internal::error(
+                    ErrorKind::Cancelled,
+                    source.to_string(),
+                    "the planning was stopped",
+                )),
+                false => Ok(()),
+            }
         };
         match &self.sync {
             None => {
                 while let Some(object) = from.take()? {
                     writer.add(action, providers.0, from.name_of(&object), &object)?;
-                    tell(&writer);
+                    tell(&writer)?;
                 }
             }
             Some(sync) => {
@@ -321,7 +333,7 @@ impl PlanRequest {
                         }
                         _ => {}
                     }
-                    tell(&writer);
+                    tell(&writer)?;
                 }
                 // Look at the whole source, because the range may be a part of it.
                 let is_risky = writer.rows_of(PartAction::Remove) > 0 && !sync.allow_empty;

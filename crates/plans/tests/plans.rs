@@ -89,6 +89,19 @@ fn url(text: &str) -> Location {
 }
 
 #[test]
+fn planning_that_is_stopped_leaves_no_plan_and_continues_later() {
+    let place = Place::new();
+    let mut request = place.copy_request();
+    request.stop.stop();
+    let stopped = request.plan(&place.client, &place.at("p"), &|_| {}).unwrap_err();
+    assert_eq!(stopped.kind(), ErrorKind::Cancelled);
+    assert!(place.open("p").unwrap_err().to_string().contains("isn't finished"));
+    request.stop = Stop::default();
+    assert_eq!(request.plan(&place.client, &place.at("p"), &|_| {}).unwrap().objects, 250);
+    assert_eq!(place.open("p").unwrap().index().rows, 250);
+}
+
+#[test]
 fn a_copy_is_planned_run_and_proven() {
     let place = Place::new();
     for folder in [place.at("plan"), url("s3://plans/one"), url("gs://plans/two/")] {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use laneway::{Client, ClientBuilder, Location, Manifest, RunCommand, Summary};
+use laneway::{Client, ClientBuilder, Engine, Location, Manifest, RunCommand, Summary};
 
 use crate::arguments::{Addressing, Options};
 use crate::exit::OutcomeTally;
@@ -173,8 +173,17 @@ impl Context {
         client = with(client, options.user_project, ClientBuilder::user_project);
         client = with(client, options.kms_key, ClientBuilder::kms_key);
         client = with(client, options.max_connections, ClientBuilder::connections_max);
-        let limit = [options.bandwidth_limit, share].into_iter().flatten().min();
-        client = with(client, limit, ClientBuilder::bandwidth_limit);
+        client = with(client, options.bandwidth_limit, ClientBuilder::bandwidth_limit);
+        if let Some(share) = share {
+            // Another client has already started the process's engine, without this limit.
+            let limit = options.bandwidth_limit.map_or(share, |limit| limit.min(share));
+            let engine = Engine::builder().bandwidth_limit(limit);
+            let engine = match options.max_connections {
+                Some(connections) => engine.connections_max(connections),
+                None => engine,
+            };
+            client = client.engine(engine.build());
+        }
         client = with(client, options.retry_for, ClientBuilder::retry_for);
         Ok(client.build()?)
     }

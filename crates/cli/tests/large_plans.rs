@@ -82,6 +82,22 @@ fn killed_runners_lose_nothing_and_repeat_only_their_parts() {
 }
 
 #[test]
+fn a_runner_uses_its_share_of_the_plans_bandwidth() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());
+    endpoint.server().store().put("bucket", "from/1", &[1; 100_000]).expect("stored");
+    let plan = ["plan", "cp", "s3://bucket/from", "gs://bucket/into/", "--parts", "p"];
+    laneway.run(plan.into_iter().chain(["--bandwidth-limit", "1MB/s", "--runners", "2"])).succeeds();
+    let run = laneway.run(["plan", "run", "-v", "p"]).succeeds();
+    // The engine says so if it already runs with other limits.
+    assert!(!run.stderr.contains("limits have no effect"), "{}", run.stderr);
+    assert_eq!(
+        endpoint.server().store().keys("bucket").iter().filter(|key| key.ends_with("from/1")).count(),
+        2
+    );
+}
+
+#[test]
 fn mistakes_of_plan_are_named() {
     let endpoint = Endpoint::start(Wire::Plain);
     let laneway = endpoint.program(LANEWAY).in_folder(endpoint.folder());

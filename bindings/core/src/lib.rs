@@ -11,7 +11,7 @@
 //!   collection.
 //! - For hosts with native objects (Python): `events::Queue` passes results to a reader, and wakes it once for all
 //!   calls that are done by then. `fork` has the rules for hosts that fork.
-//! - For both: `failure`, `described` and `log`.
+//! - For both: `failure`, `described`, `log` and `plan`.
 
 mod azure;
 pub mod call;
@@ -24,6 +24,7 @@ pub mod lent;
 pub mod log;
 pub mod options;
 pub mod packed;
+pub mod plan;
 pub mod provider;
 pub mod settings;
 mod threads;

@@ -221,21 +221,11 @@ pub struct JobRequest {
 /// # Errors
 /// Fails if the job doesn't have an option, if a value is invalid, or if a source or destination is invalid.
 pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
-    let JobRequest { verb, sources, destination, options, mut put } = request;
+    let JobRequest { verb, sources, destination, options, put } = request;
     let sources = sources.iter().map(|text| Location::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let destination = destination.map(|text| Location::parse(&text)).transpose()?;
-    let mut filter = Filter::default();
-    let mut own = Vec::new();
-    for (name, value) in options {
-        let none = || Failure::usage(format!("{name}: a {verb} job has no such option"));
-        let option = option(&name).filter(|option| option.is_taken_by(verb)).ok_or_else(none)?;
-        match &option.apply {
-            OptionTarget::Filter(change) => filter = change(filter, value).map_err(|why| why.of(&name))?,
-            OptionTarget::Put(change) => put = change(put, value).map_err(|why| why.of(&name))?,
-            OptionTarget::Request { copy, sync, remove } => own.push((name, value, (*copy, *sync, *remove))),
-        }
-    }
-    // The loop above has returned an error for options that this kind of job doesn't have.
+    let ReadOptions { filter, put, own } = read(verb, options, put)?;
+    // `read` has returned an error for options that this kind of job doesn't have.
     match (verb, destination, sources.as_slice()) {
         (JobVerb::Copy, Some(destination), _) => {
             let request = CopyRequest::new(sources, destination).put(put).filter(filter);
@@ -257,6 +247,68 @@ pub fn begin(client: &Client, request: JobRequest) -> Result<Job, Failure> {
         }
         _ => Err(Failure::usage(format!("a {verb} job has the wrong number of sources or destinations"))),
     }
+}
+
+/// Returns the sync that a plan divides. The plan checks it.
+///
+/// # Errors
+/// Fails if a sync doesn't have an option, or if a value is invalid.
+pub(crate) fn sync_request(
+    source: Location,
+    destination: Location,
+    options: NamedValues,
+) -> Result<SyncRequest, Failure> {
+    let ReadOptions { filter, own, .. } = read(JobVerb::Sync, options, PutOptions::default())?;
+    applied(SyncRequest::new(source, destination).filter(filter), own, |(_, sync, _)| sync)
+}
+
+/// Returns the filter of these options.
+///
+/// # Errors
+/// Fails if an option isn't one of filters, or if a value is invalid.
+pub(crate) fn filter(options: NamedValues) -> Result<Filter, Failure> {
+    Ok(read(JobVerb::Remove, options, PutOptions::default())?.filter)
+}
+
+/// Refuses filter rules without a sign. The library would read such a rule as an exclusion, so a removal with the rule
+/// `*.tmp` would remove everything else.
+pub(crate) fn check_signs(options: &NamedValues) -> Result<(), Failure> {
+    for (name, value) in options {
+        let Value::Texts(rules) = value else { continue };
+        let unsigned = |rule: &&String| !rule.starts_with("+ ") && !rule.starts_with("- ");
+        if name == "filters"
+            && let Some(rule) = rules.iter().find(unsigned)
+        {
+            let why = "must begin with \"+ \" to include names, or with \"- \" to exclude them";
+            return Err(Failure::usage(format!("filters: the rule {rule:?} {why}")));
+        }
+    }
+    Ok(())
+}
+
+/// Options of a job, by the part of its request that they change.
+struct ReadOptions {
+    filter: Filter,
+    put: PutOptions,
+    own: Vec<(String, Value, RequestSetters)>,
+}
+
+fn read(verb: JobVerb, options: NamedValues, put: PutOptions) -> Result<ReadOptions, Failure> {
+    let mut parts = ReadOptions { filter: Filter::default(), put, own: Vec::new() };
+    for (name, value) in options {
+        let none = || Failure::usage(format!("{name}: a {verb} job has no such option"));
+        let option = option(&name).filter(|option| option.is_taken_by(verb)).ok_or_else(none)?;
+        match &option.apply {
+            OptionTarget::Filter(change) => {
+                parts.filter = change(parts.filter, value).map_err(|why| why.of(&name))?;
+            }
+            OptionTarget::Put(change) => parts.put = change(parts.put, value).map_err(|why| why.of(&name))?,
+            OptionTarget::Request { copy, sync, remove } => {
+                parts.own.push((name, value, (*copy, *sync, *remove)));
+            }
+        }
+    }
+    Ok(parts)
 }
 
 type RequestSetters = (

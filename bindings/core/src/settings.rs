@@ -9,8 +9,8 @@ use std::{env, fs};
 
 use laneway::internal::is_endpoint;
 use laneway::{
-    AccessKey, AssumedRole, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Provided,
-    Provider, SseAlgorithm,
+    AccessKey, AssumedRole, BearerToken, Client, ClientBuilder, CredentialProvider, CustomerKey, Engine,
+    Provided, Provider, SseAlgorithm,
 };
 
 use crate::azure;
@@ -268,14 +268,50 @@ pub fn client(
     settings: NamedValues,
     provider: Option<Arc<dyn CredentialProvider>>,
 ) -> Result<Client, Failure> {
-    Ok(builder(settings, provider)?.build()?)
+    Ok(BuiltClient::new(settings, provider, |builder| builder)?.client)
+}
+
+/// A client, and its builder, which makes the same client with an engine of its own.
+#[derive(Clone)]
+pub struct BuiltClient {
+    /// The client.
+    pub client: Client,
+    builder: ClientBuilder,
+    bandwidth_limit: Option<u64>,
+}
+
+impl BuiltClient {
+    /// Creates a client with these settings. `with` adds the settings that aren't in the table.
+    ///
+    /// # Errors
+    /// Fails as [`client`] does.
+    pub fn new(
+        settings: NamedValues,
+        provider: Option<Arc<dyn CredentialProvider>>,
+        with: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Self, Failure> {
+        let limit = settings.iter().find(|(name, _)| name == "bandwidth_limit");
+        let bandwidth_limit = limit.and_then(|(_, value)| value.clone().read().ok());
+        let builder = with(builder(settings, provider)?);
+        Ok(Self { client: builder.clone().build()?, builder, bandwidth_limit })
+    }
+
+    /// Returns a client that uses at most so many bytes a second. It has an engine of its own, because the process's
+    /// engine may run without this limit already.
+    ///
+    /// # Errors
+    /// Fails as `ClientBuilder::build` does.
+    pub(crate) fn within(&self, bytes_per_second: u64) -> Result<Client, Failure> {
+        let limit = self.bandwidth_limit.map_or(bytes_per_second, |limit| limit.min(bytes_per_second));
+        Ok(self.builder.clone().engine(Engine::builder().bandwidth_limit(limit).build()).build()?)
+    }
 }
 
 /// Returns the builder of [`client`]'s result.
 ///
 /// # Errors
 /// Fails as [`client`] does, except for the errors of `ClientBuilder::build`.
-pub fn builder(
+fn builder(
     settings: NamedValues,
     provider: Option<Arc<dyn CredentialProvider>>,
 ) -> Result<ClientBuilder, Failure> {

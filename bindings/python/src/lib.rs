@@ -18,6 +18,7 @@ mod kept;
 mod log;
 mod memory;
 mod meta;
+mod plan;
 mod settings;
 mod store;
 mod value;
@@ -38,6 +39,8 @@ mod _laneway {
     use crate::job::JobHandle;
     #[pymodule_export]
     use crate::log::end_logging;
+    #[pymodule_export]
+    use crate::plan::{OpenedPlan, PlanTaskHandle};
     #[cfg(feature = "program")]
     #[pymodule_export]
     use crate::program;

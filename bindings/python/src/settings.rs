@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use laneway::dialect::{Dialect, InFolder, InMemory};
 use laneway::{AccessKey, BearerToken, Client, CredentialProvider, ExpiringKey, Provided};
 use laneway_bindings_core::failure::Failure;
-use laneway_bindings_core::settings;
+use laneway_bindings_core::settings::{self, BuiltClient};
 use laneway_bindings_core::value::Value;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -30,6 +30,14 @@ const DIALECT: &str = "dialect";
 /// # Errors
 /// Fails if a setting doesn't exist, if its value is invalid, or if `ClientBuilder::build` fails.
 pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Client> {
+    built(py, settings).map(|built| built.client)
+}
+
+/// Creates a client that a plan can limit to a share of a bandwidth.
+///
+/// # Errors
+/// Fails as [`client`] does.
+pub(crate) fn built(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<BuiltClient> {
     log::attend(py, true);
     let provider = settings
         .get_item(PROVIDER)?
@@ -49,12 +57,10 @@ pub(crate) fn client(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<C
         named.push(("environment".to_owned(), Value::Flag(true)));
     }
     let made = py.detach(|| {
-        let builder = settings::builder(named, provider)?;
-        let builder = match dialect {
+        BuiltClient::new(named, provider, |builder| match dialect {
             Some(dialect) => builder.dialect(dialect),
             None => builder,
-        };
-        Ok(builder.build()?)
+        })
     });
     made.map_err(|failure: Failure| error::failed(py, &failure))
 }

@@ -210,6 +210,8 @@ def test_the_options_of_a_message_have_their_names_in_python():
         ),
         "gcs_endpoint: the value must be a URL": "base_url: the value must be a URL",
         "s3_endpoint: the value must be a URL": "endpoint: the value must be a URL",
+        "have failed; repeat them with `laneway plan retry`": "have failed; repeat them with Plan.retry",
+        "use one runner with --single-runner": "use one runner with single_runner=True",
     }.items():
         assert in_python(message) == translated
 
@@ -218,7 +220,7 @@ def test_no_message_names_an_option_that_python_lacks():
     """If a message of the library names an option of the program, the package replaces it with Python's
     name."""
     crates, named = Path(__file__).parents[3] / "crates", set()
-    for source in (path for crate in ("laneway", "store", "lanes") for path in (crates / crate / "src").rglob("*.rs")):
+    for source in (path for crate in ("laneway", "store", "lanes", "plans") for path in (crates / crate / "src").rglob("*.rs")):
         if "test" in source.stem or source.stem in UNSEEN:
             continue
         code = re.sub(r"(?m)^\s*//.*$", "", source.read_text().partition("#[cfg(test)]")[0])

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 import laneway
-from laneway.types import ObjectMeta
+from laneway.types import ObjectMeta, PlanRow
 
 
 def blocking(store: laneway.ObjectStore) -> bytes:
@@ -41,3 +41,12 @@ async def awaited(store: laneway.ObjectStore) -> None:
         print(metas[0]["last_modified"])
     async for chunk in await store.get_async("k"):
         print(len(chunk))
+
+
+def planned(store: laneway.S3Store) -> int:
+    totals = laneway.plan.copy(store / "raw", (store, "copy"), store / "plan", no_clobber=True)
+    opened = laneway.plan.Plan.open("s3://lake/plan")
+    rows: list[PlanRow] = []
+    while (result := opened.run_next(lease="30s", on_failure=rows.append)) is not None:
+        print(result["done"], totals["objects"], opened.parts[result["number"]]["action"])
+    return opened.status()["failed"] + opened.verify(0, on_fault=rows.append)["missing"]

@@ -15,7 +15,6 @@ use crate::handles::RunningJob;
 use crate::handles::{self, HandleTarget};
 use crate::options::{self, JobRequest, JobVerb};
 use crate::packed::{Packed, Unpacked};
-use crate::value::{NamedValues, Value};
 use crate::{described, value};
 
 /// If no event comes within this time, [`next_events`] returns without one, so that the host can show the progress.
@@ -50,29 +49,13 @@ pub fn job(client: &Client, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let sources = from.list()?.into_iter().map(Into::into).collect();
     let destination = from.maybe_text()?.map(Into::into);
     let options = value::of_texts(from.pairs()?, options::kind_of)?;
-    check_signs(&options)?;
+    options::check_signs(&options)?;
     // The `VersionNames` have no effect here, because writes of a job have no conditions on versions.
     let put = put_options(VersionNames::ETagAndId, from)?;
     let job = options::begin(client, JobRequest { verb, sources, destination, options, put })?;
     let (progress, canceller) = (Arc::clone(job.progress()), job.canceller());
     let running = RunningJob { client: client.clone(), job: Mutex::new(job), progress, canceller };
     Ok(handles::keep(HandleTarget::Job(Arc::new(running))))
-}
-
-/// Refuses filter rules without a sign. The library would read such a rule as an exclusion, so a removal with the rule
-/// `*.tmp` would remove everything else.
-fn check_signs(options: &NamedValues) -> Result<(), Failure> {
-    for (name, value) in options {
-        let Value::Texts(rules) = value else { continue };
-        let unsigned = |rule: &&String| !rule.starts_with("+ ") && !rule.starts_with("- ");
-        if name == "filters"
-            && let Some(rule) = rules.iter().find(unsigned)
-        {
-            let why = "must begin with \"+ \" to include names, or with \"- \" to exclude them";
-            return Err(Failure::usage(format!("filters: the rule {rule:?} {why}")));
-        }
-    }
-    Ok(())
 }
 
 /// Events of a job since the last call.

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from laneway import exceptions, store
+from laneway import exceptions, plan, store
 from laneway._laneway import (
     AsyncReadableFile,
     AsyncWritableFile,
@@ -122,6 +122,7 @@ __all__ = [
     "open_reader_async",
     "open_writer",
     "open_writer_async",
+    "plan",
     "put",
     "put_async",
     "remove",

@@ -75,7 +75,7 @@ _UNITS = {
 }
 
 
-def _seconds(value: timedelta | float | str) -> float:
+def seconds(value: timedelta | float | str) -> float:
     seconds = _seconds_of(value)
     if not seconds >= 0:
         raise UsageError(f"{value!r} is not a time: it must not be negative")
@@ -201,9 +201,9 @@ _CLIENT: _Known = {
     "proxy_excludes": _Setting("no_proxy", _hosts),
     "proxy_url": _Setting("https_proxy", str),
     "root_certificate": _Setting("ca_file", _text),
-    "read_timeout": _Setting("stall_timeout", _seconds),
+    "read_timeout": _Setting("stall_timeout", seconds),
     # In obstore, this limits the time of a whole request. Here, a transfer that makes progress may take any time.
-    "timeout": _Setting("stall_timeout", _seconds),
+    "timeout": _Setting("stall_timeout", seconds),
     "user_agent": _Setting("user_agent_suffix", str),
     "bandwidth_limit": _Setting("bandwidth_limit", int),
     "connections_max": _Setting("connections_max", int),
@@ -224,7 +224,7 @@ _CLIENT: _Known = {
     "randomize_addresses": _ENGINE,
 }
 _RETRY: _Known = {
-    "retry_timeout": _Setting("retry_for", _seconds),
+    "retry_timeout": _Setting("retry_for", seconds),
     "max_retries": _Refused("use `retry_timeout`, which limits the time for retries"),
     "backoff": _Refused("the engine chooses the pauses between retries, and follows the store's `Retry-After`"),
 }

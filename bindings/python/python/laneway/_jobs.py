@@ -56,14 +56,14 @@ def copy_job(
         "preserve": preserve,
         "follow_symlinks": follow_symlinks,
         "contents": contents,
-        **_filters(filters, min_size, max_size, newer, older),
+        **filter_wishes(filters, min_size, max_size, newer, older),
         "files_from": None if files_from is None else os.fspath(files_from),
         "gzip": gzip,
         "attributes": attributes,
         "tags": tags,
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.begin("copy", chosen, _places(sources, chosen), _place(destination, chosen), wished)
+    return Job.begin("copy", chosen, _places(sources, chosen), place(destination, chosen), wished)
 
 
 # The user calls `copy`, so a `TypeError` for wrong arguments must show that name.
@@ -113,7 +113,7 @@ def sync_job(
         "update": update,
         "existing": existing,
         "ignore_existing": ignore_existing,
-        **_filters(filters, min_size, max_size, newer, older),
+        **filter_wishes(filters, min_size, max_size, newer, older),
         "files_from": None if files_from is None else os.fspath(files_from),
         "preserve": preserve,
         "follow_symlinks": follow_symlinks,
@@ -124,7 +124,7 @@ def sync_job(
         "tags": tags,
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
-    return Job.begin("sync", chosen, [_place(source, chosen)], _place(destination, chosen), wished)
+    return Job.begin("sync", chosen, [place(source, chosen)], place(destination, chosen), wished)
 
 
 def remove_job(
@@ -146,14 +146,14 @@ def remove_job(
     wishes = {
         "recursive": recursive,
         "dry_run": dry_run,
-        **_filters(filters, min_size, max_size, newer, older),
+        **filter_wishes(filters, min_size, max_size, newer, older),
         "files_from": None if files_from is None else os.fspath(files_from),
     }
     wished = {name: value for name, value in wishes.items() if value is not None}
     return Job.begin("remove", chosen, _places(targets, chosen), None, wished)
 
 
-def _filters(
+def filter_wishes(
     filters: Sequence[str] | None,
     min_size: int | None,
     max_size: int | None,
@@ -171,21 +171,21 @@ def _filters(
 
 def _places(places: Place | Sequence[Place], chosen: dict[str, Any]) -> list[str]:
     if isinstance(places, str | os.PathLike | ObjectStore) or _is_in_store(places):
-        return [_place(cast("Place", places), chosen)]
-    return [_place(place, chosen) for place in places]
+        return [place(cast("Place", places), chosen)]
+    return [place(one, chosen) for one in places]
 
 
-def _place(place: Place, chosen: dict[str, Any]) -> str:
+def place(where: Place, chosen: dict[str, Any]) -> str:
     """Returns a location as text. If it is a store, its settings are added to those of the job."""
-    if _is_in_store(place):
-        store, key = cast("tuple[ObjectStore, Key]", place)
-        return _place(store, chosen) + os.fspath(key)
-    if not isinstance(place, ObjectStore):
-        return os.fspath(cast("str | os.PathLike[str]", place))
-    for name, value in getattr(place, "_settings", dict)().items():
+    if _is_in_store(where):
+        store, key = cast("tuple[ObjectStore, Key]", where)
+        return place(store, chosen) + os.fspath(key)
+    if not isinstance(where, ObjectStore):
+        return os.fspath(cast("str | os.PathLike[str]", where))
+    for name, value in getattr(where, "_settings", dict)().items():
         if chosen.setdefault(name, value) != value:
-            raise UsageError(f"all stores of a job must have the same settings, but {name} differs for {place!r}")
-    return getattr(place, "_location", None) or place.url
+            raise UsageError(f"all stores of a job must have the same settings, but {name} differs for {where!r}")
+    return getattr(where, "_location", None) or where.url
 
 
 def _is_in_store(place: object) -> bool:

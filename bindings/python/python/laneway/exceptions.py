@@ -261,7 +261,10 @@ _WORDS = {
     "--project": "project",
     "--retry-for": "retry_timeout",
     "--s3-endpoint": "endpoint",
+    "--single-runner": "single_runner=True",
+    "`laneway plan retry`": "Plan.retry",
     "copy with cp -r": "use laneway.copy with recursive=True",
+    "run the command that makes it again": "make the call that makes it again",
     "run the same command": "make the same call again",
     "use cp to": "use laneway.copy to",
 }

@@ -183,3 +183,149 @@ class JobSummary(TypedDict):
     stopped: bool
     planned: list[PlannedItem]
     """The items that a dry run would copy or remove, in no particular order."""
+
+
+class PlanProgress(NamedTuple):
+    """The progress of planning."""
+
+    listed: int
+    """Objects that were listed at the source."""
+    rows: int
+    bytes: int
+    parts: int
+
+
+class PlanTotals(TypedDict):
+    """The totals of a plan that was made."""
+
+    objects: int
+    """Objects that the plan copies or compares."""
+    bytes: int
+    """Their bytes."""
+    removed: int
+    """Objects that the plan removes."""
+    parts: int
+    resumed_rows: int
+    """Rows that an earlier, interrupted call had planned."""
+
+
+class KeyRange(TypedDict):
+    """A range of names, relative to the plan's prefix. A bound that is missing leaves the range open."""
+
+    after: NotRequired[str]
+    through: NotRequired[str]
+
+
+class PlanPart(TypedDict):
+    """A part of a plan."""
+
+    name: str
+    action: Literal["copy", "remove", "verify"]
+    range: KeyRange
+    rows: int
+    bytes: int
+    size: int
+    """The size of the part's file."""
+    crc32c: str
+
+
+class PlanIndex(TypedDict):
+    """The index of a plan. `docs/plans.md` describes its fields."""
+
+    format: str
+    version: int
+    kind: Literal["copy", "sync", "remove", "verify"]
+    source: str
+    destination: NotRequired[str]
+    options: dict[str, Any]
+    selection: str
+    range: KeyRange
+    retry_of: NotRequired[str]
+    created: str
+    rows: int
+    bytes: int
+    parts: list[PlanPart]
+
+
+# A call makes this type, because `class` is a keyword, and a class's body couldn't declare a field of this name.
+PlanRow = TypedDict(
+    "PlanRow",
+    {
+        "url": str,
+        "destination": NotRequired[str],
+        "outcome": Literal["done", "skipped", "failed"],
+        "bytes": int,
+        "attempts": int,
+        "verified": NotRequired[str],
+        "skipped": NotRequired[str],
+        "error": NotRequired[str],
+        "class": NotRequired[str],
+        "status": NotRequired[int],
+    },
+)
+"""The outcome of one object."""
+
+
+class PartResult(TypedDict):
+    """The result of a part."""
+
+    number: int
+    """The part's number, counted from 0."""
+    runner: str
+    attempt: int
+    rows: int
+    done: int
+    skipped: int
+    failed: int
+    unverified: int
+    """Rows that were done, but without a checksum to compare."""
+    bytes: int
+    requests: int
+    seconds: float
+    failures: dict[str, int]
+    """The number of failures of each kind."""
+    part: str
+    part_crc32c: str
+    data: str
+    """The name of the file with the outcome of each row, relative to the plan's folder."""
+    data_size: int
+    data_crc32c: str
+
+
+class PlanStatus(TypedDict):
+    """The state of a plan."""
+
+    parts: int
+    ended: int
+    running: int
+    expired: int
+    """Parts whose runner has died. Another runner repeats them."""
+    given_up: int
+    """Parts whose runners always died. Only `Plan.run_part` still runs them."""
+    done: int
+    skipped: int
+    failed: int
+    left: int
+    """Rows of parts that haven't ended."""
+    bytes_done: int
+    bytes_left: int
+    seconds: float
+    failures: dict[str, int]
+    states: list[Literal["waiting", "running", "expired", "given_up", "ended"]]
+    """The state of each part."""
+
+
+class PlanCheck(TypedDict):
+    """The outcome of a comparison of a plan with its destination."""
+
+    is_clean: bool
+    """True if everything that the plan names is as planned."""
+    same: int
+    unverified: int
+    """Rows among `same` whose objects have equal sizes, but no checksum to compare."""
+    missing: int
+    different: int
+    left: int
+    """Objects that should have been removed, and are still there."""
+    extra: int
+    """Objects at the destination that the plan doesn't name."""

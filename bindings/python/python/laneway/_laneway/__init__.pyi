@@ -9,6 +9,8 @@ from laneway._laneway.files import Opening as Opening
 from laneway._laneway.files import ReadableFile as ReadableFile
 from laneway._laneway.files import WritableFile as WritableFile
 from laneway._laneway.job import Job as Job
+from laneway._laneway.plan import OpenedPlan as OpenedPlan
+from laneway._laneway.plan import PlanTask as PlanTask
 from laneway._laneway.store import ObjectStore as ObjectStore
 from laneway._laneway.store import buckets_async as buckets_async
 from laneway._laneway.store import set_metadata_async as set_metadata_async

@@ -11,12 +11,14 @@ use laneway::{Bucket, Canceller, Client, Download, Error, Job, List, Progress, R
 use tokio::sync::Mutex;
 
 use crate::failure::Failure;
+use crate::plan::{OpenPlan, PlanHost, PlanTask, Stop};
+use crate::settings::BuiltClient;
 
 /// The object that a number refers to. Clones share it.
 #[derive(Clone)]
 pub enum HandleTarget {
     /// A client.
-    Client(Client),
+    Client(Box<BuiltClient>),
     /// A bucket, or the part of a bucket below a prefix.
     Bucket(Bucket),
     /// An object that is open for reading.
@@ -29,6 +31,10 @@ pub enum HandleTarget {
     Writer(Arc<Exclusive<WriterState>>),
     /// A job.
     Job(Arc<RunningJob>),
+    /// A plan that was opened.
+    Plan(Arc<OpenPlan>),
+    /// A running action on a plan.
+    PlanTask(Arc<RunningPlanTask>),
     /// Bytes that arrived.
     Body(Bytes),
 }
@@ -75,14 +81,37 @@ macro_rules! of_kind {
     };
 }
 
-of_kind!(client, Client, Client);
 of_kind!(bucket, Bucket, Bucket);
 of_kind!(reader, Reader, Arc<OpenObject>);
 of_kind!(download, Download, Arc<Exclusive<Download>>);
 of_kind!(list, List, Arc<Exclusive<OpenListing>>);
 of_kind!(writer, Writer, Arc<Exclusive<WriterState>>);
 of_kind!(job, Job, Arc<RunningJob>);
+of_kind!(plan_task, PlanTask, Arc<RunningPlanTask>);
 of_kind!(body, Body, Bytes);
+
+/// Returns the client behind a number.
+///
+/// # Errors
+/// Fails if the number was closed.
+pub fn client(number: u64) -> Result<Client, Failure> {
+    match held(number)? {
+        HandleTarget::Client(built) => Ok(built.client),
+        _ => Err(Failure::of_another_version()),
+    }
+}
+
+/// Returns the client or the plan behind a number.
+///
+/// # Errors
+/// Fails if the number was closed.
+pub(crate) fn plan_host(number: u64) -> Result<PlanHost, Failure> {
+    match held(number)? {
+        HandleTarget::Client(built) => Ok(PlanHost::Client(*built)),
+        HandleTarget::Plan(plan) => Ok(PlanHost::Plan(plan)),
+        _ => Err(Failure::of_another_version()),
+    }
+}
 
 /// An object that is open for reading. It has one reader for reads at any position, and one for reads in order.
 pub struct OpenObject {
@@ -132,4 +161,11 @@ pub struct RunningJob {
     pub(crate) job: Mutex<Job>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) canceller: Canceller,
+}
+
+/// A running action on a plan. Dropping this value stops the action.
+pub struct RunningPlanTask {
+    pub(crate) client: Client,
+    pub(crate) task: Mutex<PlanTask>,
+    pub(crate) stop: Stop,
 }

@@ -2,6 +2,7 @@
 
 mod job;
 mod objects;
+mod plan;
 mod read;
 mod write;
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 
 pub use job::{JobEvents, job, next_events};
 pub use objects::list;
+pub use plan::plan;
 pub use read::{drop_ahead, read_now};
 pub use write::{write_now, writer};
 
@@ -72,6 +74,7 @@ pub static VERBS: &[NumberedVerb] = verbs! {
     23 abort: |a| Ok(write::abort(handles::writer(a.of)?));
     24 job_events: |a| Ok(job::events(handles::job(a.of)?));
     25 read_ranges_into: |a| read::ranges_into(&*handles::reader(a.of)?, a.from, a.memory, a.ending);
+    26 plan_events: |a| Ok(plan::events(handles::plan_task(a.of)?));
 };
 
 /// Creates the call for a verb. `verb` is the verb's number, and `of` is the handle of the object that it acts

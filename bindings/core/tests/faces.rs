@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use laneway_bindings_core::options::{JOB_OPTIONS, JobVerb};
+use laneway_bindings_core::plan::{PLAN_OPTIONS, PlanVerb};
 use laneway_bindings_core::settings::SETTINGS;
 use laneway_bindings_core::verbs::VERBS;
 
@@ -142,6 +143,7 @@ fn the_table_has_every_setting_of_the_librarys_clients() {
 #[test]
 fn every_entry_has_one_sentence() {
     let options = JOB_OPTIONS.iter().map(|option| (option.name, option.meaning));
+    let options = options.chain(PLAN_OPTIONS.iter().map(|option| (option.name, option.meaning)));
     for (name, meaning) in options.chain(SETTINGS.iter().map(|setting| (setting.name, setting.meaning))) {
         assert!(meaning.ends_with('.') && meaning.split(' ').count() <= 25, "{name}: {meaning}");
     }
@@ -177,6 +179,39 @@ fn python_has_every_option_of_jobs() {
     }
 }
 
+/// Arguments of actions on plans, which have a place of their own in each language.
+const ARGUMENTS_OF_PLANS: [&str; 6] = ["source", "destination", "folder", "target", "part", "file"];
+
+fn options_of_plans(verbs: &[PlanVerb]) -> Names {
+    let all = PLAN_OPTIONS.iter().filter(|option| verbs.iter().any(|verb| option.verbs.contains(verb)));
+    all.map(|option| option.name.to_owned()).filter(|name| !ARGUMENTS_OF_PLANS.contains(&&**name)).collect()
+}
+
+#[test]
+fn python_has_every_option_of_plans() {
+    let text = read("python/python/laneway/plan.py");
+    let own = ["config", "client_options", "retry_config", "progress", "on_failure", "number", "cls"];
+    for (verb, function) in [
+        (PlanVerb::Copy, "copy"),
+        (PlanVerb::Sync, "sync"),
+        (PlanVerb::Remove, "remove"),
+        (PlanVerb::Verify, "verify"),
+        (PlanVerb::Run, "run_next"),
+        (PlanVerb::Run, "run_part"),
+    ] {
+        let mut keywords = keywords(&text, function);
+        keywords.retain(|name| !own.contains(&&**name) && !ARGUMENTS_OF_PLANS.contains(&&**name));
+        compare(&format!("plan.py: {function}"), &options_of_plans(&[verb]), &keywords, &[], &[]);
+    }
+    assert_sorted(PLAN_OPTIONS.iter().map(|option| option.name));
+}
+
+#[test]
+fn java_has_every_option_of_plans() {
+    let java = quoted_after(&read(&java("PlanOptions")), "with(");
+    compare("PlanOptions", &options_of_plans(&PlanVerb::ALL), &java, &[], &[]);
+}
+
 #[test]
 fn python_has_every_setting() {
     let text = read("python/python/laneway/_configuration.py");
@@ -202,7 +237,7 @@ fn java_has_every_setting() {
 #[test]
 fn java_translates_the_name_of_each_option_and_setting() {
     let translated = read(&java("OptionNames"));
-    for class in ["JobOptions", "Laneway"] {
+    for class in ["JobOptions", "Laneway", "PlanOptions"] {
         for name in quoted_after(&read(&java(class)), "with(") {
             let name = name.trim_end_matches(':');
             assert!(translated.contains(&format!("\"{name}\"")), "{name}");

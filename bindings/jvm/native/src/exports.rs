@@ -18,6 +18,7 @@ use laneway_bindings_core::handles::{self, HandleTarget};
 use laneway_bindings_core::lent::{LentMemory, Memory};
 use laneway_bindings_core::packed::{Packed, Unpacked};
 use laneway_bindings_core::provider::{self, HostProvider};
+use laneway_bindings_core::settings::BuiltClient;
 use laneway_bindings_core::{described, log, settings, value, verbs};
 
 /// A failure of the native method itself. Java receives it as a `RuntimeException`.
@@ -71,8 +72,10 @@ method!(Java_dev_laneway_Native_client(env, queue: jlong, settings: JByteArray<'
     let events = of(queue)?;
     let asked = (provider != 0).then(|| Arc::new(HostProvider { events, provider: number(provider) }) as Arc<_>);
     let made = Unpacked::new(&settings).pairs().map_err(Failure::from);
-    let made = made.and_then(|pairs| settings::client(value::of_texts(pairs, settings::kind_of)?, asked));
-    numbered(env, made.map(|client| handles::keep(HandleTarget::Client(client))))
+    let made = made.and_then(|pairs| {
+        BuiltClient::new(value::of_texts(pairs, settings::kind_of)?, asked, |builder| builder)
+    });
+    numbered(env, made.map(|built| handles::keep(HandleTarget::Client(Box::new(built)))))
 });
 
 method!(Java_dev_laneway_Native_provided(env, ask: jlong, answer: JByteArray<'l>) -> () {
@@ -118,6 +121,19 @@ method!(Java_dev_laneway_Native_cancelJob(_env, job: jlong) -> () {
     // If the handle is closed, the job has ended, and there is nothing to cancel.
     if let Ok(job) = handles::job(number(job)) {
         job.cancel();
+    }
+    Ok(())
+});
+
+method!(Java_dev_laneway_Native_plan(env, of: jlong, request: JByteArray<'l>) -> JByteArray<'l> {
+    let request = env.convert_byte_array(&request)?;
+    numbered(env, verbs::plan(number(of), &mut Unpacked::new(&request)))
+});
+
+method!(Java_dev_laneway_Native_stopPlan(_env, task: jlong) -> () {
+    // If the handle is closed, the action has ended, and there is nothing to stop.
+    if let Ok(task) = handles::plan_task(number(task)) {
+        task.stop();
     }
     Ok(())
 });

@@ -105,6 +105,10 @@ final class EngineLog {
     }
   }
 
+  static void warn(String text) {
+    LOGGER.warn("{}", text);
+  }
+
   static void warn(String text, Throwable cause) {
     LOGGER.warn(text, cause);
   }

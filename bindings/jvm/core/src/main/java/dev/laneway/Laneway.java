@@ -1,5 +1,6 @@
 package dev.laneway;
 
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -74,6 +75,51 @@ public final class Laneway implements AutoCloseable {
    */
   public Job remove(List<String> targets, JobOptions options) throws LanewayException {
     return Job.begin(this, handle, "remove", Objects.requireNonNull(targets, "targets"), null, options);
+  }
+
+  /**
+   * Plans a copy of everything below a prefix, in a folder: a path, or the URL of a prefix. The copies go where {@link
+   * #copy} with {@link JobOptions#recursive} puts them. If a call is interrupted, the same call continues after the last
+   * part that it wrote. A folder has only one plan.
+   */
+  public Plan.Totals planCopy(String source, String destination, String folder, PlanOptions options)
+      throws IOException {
+    return Plan.make(handle, "copy", between(source, destination, folder, options));
+  }
+
+  /**
+   * Plans a sync between two prefixes. The plan copies an object if the destination lacks it, if the sizes or checksums
+   * in the listings differ, or if the listings show neither. With {@link PlanOptions#delete}, the parts that remove
+   * objects run only once every copy has succeeded.
+   */
+  public Plan.Totals planSync(String source, String destination, String folder, PlanOptions options)
+      throws IOException {
+    return Plan.make(handle, "sync", between(source, destination, folder, options));
+  }
+
+  /**
+   * Plans the removal of everything below a prefix. An object is only removed if it still has the version that was
+   * planned.
+   */
+  public Plan.Totals planRemove(String target, String folder, PlanOptions options) throws IOException {
+    PlanOptions named = options.argument("source", Objects.requireNonNull(target, "target"));
+    return Plan.make(handle, "remove", named.argument("folder", folder));
+  }
+
+  /** Plans a comparison of two prefixes. A row fails if its object is missing at the destination, or differs there. */
+  public Plan.Totals planVerify(String source, String destination, String folder, PlanOptions options)
+      throws IOException {
+    return Plan.make(handle, "verify", between(source, destination, folder, options));
+  }
+
+  private static PlanOptions between(String source, String destination, String folder, PlanOptions options) {
+    PlanOptions named = options.argument("source", source).argument("destination", destination);
+    return named.argument("folder", folder);
+  }
+
+  /** Opens the plan in a folder. Its source and destination must be reachable with this client's settings. */
+  public Plan openPlan(String folder) throws IOException {
+    return Plan.open(handle, folder);
   }
 
   /** Returns the engine's counts so far, for the whole process. */

@@ -37,6 +37,7 @@ final class Native {
   static final int ABORT = 23;
   static final int JOB_EVENTS = 24;
   static final int READ_RANGES_INTO = 25;
+  static final int PLAN_EVENTS = 26;
 
   static {
     NativeLibrary.load();
@@ -85,6 +86,15 @@ final class Native {
 
   /** Cancels a job: it begins no more items, abandons running transfers, and cleans up. */
   static native void cancelJob(long job);
+
+  /**
+   * Begins an action on a plan. {@code of} is the number of the plan, or of the client that makes or opens one. Returns
+   * an answer with the action's number.
+   */
+  static native byte[] plan(long of, byte[] request);
+
+  /** Stops an action on a plan. A runner gives up its part, so that another runner can take it at once. */
+  static native void stopPlan(long task);
 
   static native byte[] counters(long client);
 

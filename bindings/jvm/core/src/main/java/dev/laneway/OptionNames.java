@@ -14,6 +14,7 @@ final class OptionNames {
   private static final Map<String, String> RENAMED = Map.of(
       "access_key_id", "accessKey",
       "filters", "filter",
+      "runners", "bandwidthLimit",
       "headers", "header",
       "secret_access_key", "accessKey");
 
@@ -22,6 +23,11 @@ final class OptionNames {
       "files_from", "filters", "follow_symlinks", "force", "gzip", "ignore_existing", "ignore_symlinks",
       "keep_partial", "max_delete", "max_size", "min_size", "newer", "no_clobber", "older", "preserve", "recursive",
       "remove_source", "size_only", "update");
+
+  /** The options that only plans have. */
+  private static final Set<String> OF_PLANS = Set.of(
+      "after", "destination_inventory", "extra", "inventory", "lease", "part_bytes", "part_rows", "runners",
+      "single_runner", "storage_class", "through");
 
   private static final Set<String> OF_CLIENTS = Set.of(
       "access_key_id", "anonymous", "assume_role", "azure_account", "azure_credentials", "azure_endpoint",
@@ -64,6 +70,9 @@ final class OptionNames {
       Map.entry("--profile", "Laneway.Builder.profile"),
       Map.entry("--retry-for", "Laneway.Builder.retryFor"),
       Map.entry("--s3-endpoint", "Laneway.Builder.s3Endpoint"),
+      Map.entry("--single-runner", "PlanOptions.singleRunner"),
+      Map.entry("`laneway plan retry`", "Plan.retry"),
+      Map.entry("run the command that makes it again", "make the call that makes it again"),
       Map.entry("copy with cp -r", "use Laneway.copy with JobOptions.recursive"),
       Map.entry("run the same command", "run the same job"),
       Map.entry("use cp to", "use Laneway.copy to"));
@@ -81,8 +90,11 @@ final class OptionNames {
     return inJava(SETTING.matcher(message).replaceFirst(found -> Matcher.quoteReplacement(method(found.group(1)))));
   }
 
-  /** Returns the method of {@link Laneway.Builder} or {@link JobOptions} for a name, or the name if there is none. */
+  /** Returns the method of {@link Laneway.Builder}, {@link JobOptions} or {@link PlanOptions} for a name, or the name if there is none. */
   static String method(String name) {
+    if (OF_PLANS.contains(name)) {
+      return "PlanOptions." + RENAMED.getOrDefault(name, camel(name, '_'));
+    }
     if (!OF_JOBS.contains(name) && !OF_CLIENTS.contains(name)) {
       return name;
     }

@@ -3,7 +3,9 @@ package dev.laneway;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -78,6 +80,33 @@ final class Unpacked {
       named.put(text(), number());
     }
     return named;
+  }
+
+  /** Returns a value of JSON: null, a Boolean, Long, Double or String, a list, or a map. */
+  Object value() {
+    int kind = count();
+    return switch (kind) {
+      case 0 -> null;
+      case 1 -> flag();
+      case 2 -> number();
+      case 3 -> Double.longBitsToDouble(number());
+      case 4 -> text();
+      case 5 -> {
+        List<Object> list = new ArrayList<>();
+        for (int left = count(); left > 0; left--) {
+          list.add(value());
+        }
+        yield list;
+      }
+      case 6 -> {
+        Map<String, Object> fields = new TreeMap<>();
+        for (int left = count(); left > 0; left--) {
+          fields.put(text(), value());
+        }
+        yield fields;
+      }
+      default -> throw new IllegalStateException("a value of an unknown kind");
+    };
   }
 
   /** Returns the data that follows its own length. */

@@ -27,8 +27,8 @@ OBJECTS = int(os.environ.get("LANEWAY_PLAN_OBJECTS", "200000"))
 FEW = 10000
 PART_ROWS = 2500
 LEASE = "5s"
-# The seconds between two kills. A part takes some seconds, and the lease of a killed runner lasts up to 7 seconds more.
-KILL_EVERY_S = (3, 9)
+# A process is killed each time that this many more parts have ended, so the work always goes on.
+KILL_AFTER_PARTS = (1, 7)
 RUN_S_MAX = 1500
 
 
@@ -138,21 +138,26 @@ KINDS = {
 class Killer(threading.Thread):
     """Kills processes of a cluster at random. They are descendants of one process, or runners of one plan."""
 
-    def __init__(self, root, folder):
+    def __init__(self, stores, root, folder):
         super().__init__(daemon=True)
-        self.root, self.folder, self.kills, self.ended = root, folder, Counter(), threading.Event()
+        self.stores, self.root, self.folder = stores, root, folder
+        self.kills, self.ended = Counter(), threading.Event()
 
     def run(self):
-        pause = 0.2
-        while not self.ended.wait(pause):
+        # Nothing is killed before the first part runs.
+        due = 0
+        while not self.ended.wait(random.uniform(0.5, 2)):
             victims = self.victims()
-            # Nothing is killed before the first part runs.
-            if "runner" in victims or self.kills:
-                kind = random.choice(list(victims)) if victims else None
-                if kind:
-                    os.kill(random.choice(victims[kind]), signal.SIGKILL)
-                    self.kills[kind] += 1
-                    pause = random.uniform(*KILL_EVERY_S)
+            if "runner" not in victims or self.parts_ended() < due:
+                continue
+            kind = random.choice(list(victims))
+            os.kill(random.choice(victims[kind]), signal.SIGKILL)
+            self.kills[kind] += 1
+            due = self.parts_ended() + random.randint(*KILL_AFTER_PARTS)
+
+    def parts_ended(self):
+        (status,) = self.stores.laneway("plan", "status", "--json", self.folder)
+        return status["ended"]
 
     def victims(self):
         parents, commands = {}, {}
@@ -181,14 +186,15 @@ def run_under_kills(stores, folder, command):
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as log:
         example = subprocess.Popen(command, env=stores.env, cwd=stores.work, stdout=log, stderr=subprocess.STDOUT)
-        killer = Killer(example.pid, folder)
+        killer = Killer(stores, example.pid, folder)
         killer.start()
         try:
             status = example.wait(timeout=RUN_S_MAX)
         finally:
             killer.ended.set()
             killer.join()
-            example.kill()
+            example.terminate()
+            example.wait()
         log.seek(0)
         text = log.read()
     assert status == 0, text[-8000:]

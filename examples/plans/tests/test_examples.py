@@ -211,8 +211,7 @@ def test_spark_loses_nothing_while_executors_are_killed(stores):
         pytest.skip("Spark needs Java")
     folder = stores.plan("spark", "all")
     settings = ["spark.ui.enabled=false", "spark.task.maxFailures=1000", "spark.deploy.maxExecutorRetries=-1"]
-    # Speculation begins early, so that many parts have two attempts.
-    settings += ["spark.speculation.quantile=0.1", "spark.speculation.multiplier=1.1"]
+    # Spark starts a speculative attempt only on another host, so this cluster starts none. The next tests do what it would do.
     options = ["--master", "local-cluster[2,1,1024]", *(f"--conf={setting}" for setting in settings)]
     run_under_kills(stores, folder, ["spark-submit", *options, HERE / "spark.py", folder, "--lease", LEASE])
 
@@ -228,21 +227,44 @@ def test_xargs_loses_nothing_while_runners_are_killed(stores):
     run_under_kills(stores, folder, [HERE / "xargs.sh", folder, "2", "--lease", LEASE])
 
 
-def test_two_attempts_of_one_part_both_succeed(stores, monkeypatch):
-    folder = stores.plan("attempts")
+@pytest.fixture
+def run_part(stores, monkeypatch):
+    """The task of spark.py."""
     monkeypatch.syspath_prepend(HERE)
     for name, value in stores.env.items():
         monkeypatch.setenv(name, value)
     from spark import run_part
 
+    return lambda folder, part: run_part(PROGRAM, folder, part, ["--lease", LEASE])
+
+
+def test_two_attempts_of_one_part_both_succeed(stores, run_part):
+    folder = stores.plan("attempts")
     results = []
-    attempts = [threading.Thread(target=lambda: results.append(run_part(PROGRAM, folder, 0, ["--lease", LEASE]))) for _ in range(2)]
+    attempts = [threading.Thread(target=lambda: results.append(run_part(folder, 0))) for _ in range(2)]
     for attempt in attempts:
         attempt.start()
     for attempt in attempts:
         attempt.join()
     assert len(results) == 2
     assert [result["done"] for result in results if result] == [PART_ROWS]
+
+
+def test_an_attempt_takes_over_the_part_of_one_that_hangs(stores, run_part):
+    folder = stores.plan("hanging")
+    command = [PROGRAM, "plan", "run", "--part", "0", "--lease", LEASE, folder]
+    with subprocess.Popen(command, env=stores.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as hanging:
+        while not stores.laneway("plan", "status", "--json", folder)[0]["running"]:
+            assert hanging.poll() is None
+        hanging.send_signal(signal.SIGSTOP)
+        try:
+            result = run_part(folder, 0)
+        finally:
+            hanging.send_signal(signal.SIGCONT)
+    assert (result["attempt"], result["done"]) == (2, PART_ROWS)
+    # The process that hung has changed nothing when it went on.
+    stores.laneway("plan", "run", "-q", folder)
+    stores.check(folder)
 
 
 def test_slurm_tasks_and_the_job_after_them_end_the_plan(stores):
@@ -275,4 +297,5 @@ def test_the_manifest_runs_the_part_of_each_index(stores):
         arguments = [argument.replace("$(JOB_COMPLETION_INDEX)", str(index)) for argument in container["args"]]
         assert arguments[-1] == "s3://my-bucket/plans/1"
         (record,) = stores.laneway(*arguments[:-1], folder)
-        assert (record["part"], record["failed"]) == (index, 0)
+        assert (record["kind"], record["done"]) == ("part", PART_ROWS)
+        assert stores.laneway("plan", "status", "--json", folder)[0]["ended"] == index + 1

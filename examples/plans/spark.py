@@ -19,7 +19,6 @@ import time
 
 # The user's own settings override these.
 SETTINGS = {
-    "spark.app.name": "laneway plan",
     "spark.speculation": "true",
     # The loss of an executor counts as a failure of its tasks.
     "spark.task.maxFailures": "10",
@@ -71,6 +70,8 @@ def main():
     laneway, folder, options = args.laneway, args.folder, args.options
 
     parts = status(laneway, folder)["parts"]
+    # Until the JVM runs, SparkConf doesn't know the settings of spark-submit.
+    SparkContext._ensure_initialized()
     conf = SparkConf()
     for name, value in SETTINGS.items():
         conf.setIfMissing(name, value)

@@ -11,11 +11,9 @@ The program `laneway` must be on PATH on every machine, and find its credentials
 import argparse
 import ctypes
 import json
-import random
 import signal
 import subprocess
 import sys
-import time
 
 # The user's own settings override these.
 SETTINGS = {
@@ -23,8 +21,6 @@ SETTINGS = {
     # The loss of an executor counts as a failure of its tasks.
     "spark.task.maxFailures": "10",
 }
-# The errors of an attempt that came too late. The other attempt's result counts.
-HELD = ("is held by another runner", "another runner has taken over")
 
 
 def end_with_parent():
@@ -36,20 +32,17 @@ def run_part(laneway, folder, part, options):
     """Runs a part in a process. Returns its result, or None if another attempt has made the result.
 
     Spark can have two attempts of a part at the same time: when it speculates, and when it has lost touch with an executor that
-    still works. The plan's lease lets one of them work. The other one must neither fail nor end early, so it waits here. It
-    takes over the part if the first attempt dies.
+    still works. The plan's lease lets one of them work. The other one waits until the part has ended, or takes over the part if
+    the first attempt dies.
     """
     command = [laneway, "plan", "run", "--json", "--part", str(part), *options, folder]
-    while True:
-        ended = subprocess.run(command, capture_output=True, text=True, preexec_fn=end_with_parent, check=False)
-        records = [json.loads(line) for line in ended.stdout.splitlines()]
-        result = next((record for record in records if record["kind"] == "part"), None)
-        # A result with failed objects also is the part's result. Another attempt would change nothing.
-        if result or ended.returncode == 0:
-            return result
-        if not any(held in ended.stderr for held in HELD):
-            raise RuntimeError(f"part {part}: exit status {ended.returncode}: {ended.stderr.strip()}")
-        time.sleep(random.uniform(1, 3))
+    ended = subprocess.run(command, capture_output=True, text=True, preexec_fn=end_with_parent, check=False)
+    records = [json.loads(line) for line in ended.stdout.splitlines()]
+    result = next((record for record in records if record["kind"] == "part"), None)
+    # A result with failed objects also is the part's result. Another attempt would change nothing.
+    if result is None and ended.returncode != 0:
+        raise RuntimeError(f"part {part}: exit status {ended.returncode}: {ended.stderr.strip()}")
+    return result
 
 
 def status(laneway, folder):

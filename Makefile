@@ -23,7 +23,7 @@ python: ## build the Python package as a wheel, into target/wheels
 jvm: ## build the JVM's modules with the release build of the library, and test them; the jars are in bindings/jvm/*/target
 	LANEWAY_JVM_PROFILE=release .ci/jvm
 
-consumers: ## test the crates with DataFusion, the JVM's modules with Spark, Hudi and Iceberg, and the Python package with pandas, pyarrow, Dask, DuckDB, Polars, zarr and PyTorch
+consumers: ## test the crates with DataFusion, the JVM's modules with Spark, Hudi and Iceberg, and the Python package with pandas, pyarrow, Dask, DuckDB, Polars, zarr and PyTorch; run plans on Spark and Ray
 	.ci/consumers
 
 soak: ## run long tests: the dispatcher on 100000 random networks, transfers killed at 200 moments each, resumed downloads of a GiB, jobs of minutes, and three hours of mixed work

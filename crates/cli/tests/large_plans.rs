@@ -56,7 +56,7 @@ fn killed_runners_lose_nothing_and_repeat_only_their_parts() {
     // The runners die while copies arrive.
     for kill in 1..=3 {
         let runner =
-            laneway.start(["plan", "run", "s3://bucket/plan", "--lease", "2s", "--bandwidth-limit", "1k"]);
+            laneway.start(["plan", "run", "s3://bucket/plan", "--lease", "3s", "--bandwidth-limit", "1k"]);
         let copies = || store.keys("bucket").iter().filter(|key| key.starts_with("into/")).count();
         let before = copies();
         let has_begun = |_: &_| copies() > before;
@@ -64,7 +64,7 @@ fn killed_runners_lose_nothing_and_repeat_only_their_parts() {
         runner.signal("-KILL");
         runner.end();
     }
-    laneway.run(["plan", "run", "s3://bucket/plan", "--lease", "2s", "--workers", "2"]).succeeds();
+    laneway.run(["plan", "run", "s3://bucket/plan", "--lease", "3s", "--workers", "2"]).succeeds();
     laneway.run(["plan", "status", "s3://bucket/plan"]).succeeds();
     let check = laneway.run(["plan", "verify", "--json", "s3://bucket/plan"]).succeeds().record("plan-check");
     assert_eq!((&check["same"], &check["missing"], &check["extra"]), (&600.into(), &0.into(), &0.into()));
@@ -114,6 +114,9 @@ fn mistakes_of_plan_are_named() {
         "--bandwidth-limit",
     );
     bad(&["plan", "rm", "s3://bucket/from", "--parts", "p", "--range", "a"], 2, "FROM..TO");
+    bad(&["plan", "rm", "s3://bucket/from", "--parts", "p", "--newer", "7d"], 2, "not an age");
+    bad(&["plan", "verify", "p", "--exclude", "x"], 2, "need SRC, DST and --parts");
+    bad(&["plan", "run", "p", "--lease", "0s"], 2, "between 3s and 1d");
     bad(&["plan", "run", "nowhere"], 1, "no plan in this folder");
     bad(&["plan", "verify", "s3://bucket/from", "gs://bucket/into"], 2, "--parts");
     let counted = laneway.run(["plan", "rm", "-n", "--json", "s3://bucket/from"]).succeeds().record("plan");

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use laneway::internal::compare_listed;
-use laneway::{Client, Entry, Error, ErrorKind, ListRequest, Listing, Location, ObjectMeta};
+use laneway::{Error, Filter, Location, ObjectMeta};
 
-use crate::format::{PartAction, PartEntry, PlanKind, ResultRow, RowOutcome, refused};
+use crate::format::{PartAction, PartEntry, PlanKind, ResultRow, RowOutcome};
+use crate::names::SortedNames;
 use crate::part::fetch;
-use crate::plan::{Plan, prefix_of};
+use crate::plan::Plan;
 
 /// The outcome of a check of a plan, or of some of its parts.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -23,6 +24,8 @@ pub struct PlanCheck {
     pub different: u64,
     /// Objects that should have been removed, and are still there.
     pub left: u64,
+    /// Objects that should have been removed, but were replaced by new versions. These stay.
+    pub replaced: u64,
     /// Objects at the destination that the plan doesn't name.
     pub extra: u64,
 }
@@ -41,6 +44,7 @@ impl PlanCheck {
                 (RowOutcome::Failed, Some("missing")) => check.missing += 1,
                 (RowOutcome::Failed, Some("extra")) => check.extra += 1,
                 (RowOutcome::Failed, Some("left")) => check.left += 1,
+                (RowOutcome::Failed, Some("replaced")) => check.replaced += 1,
                 (RowOutcome::Failed, _) => check.different += 1,
                 (_, _) => {
                     check.same += 1;
@@ -60,33 +64,26 @@ impl PlanCheck {
 
     /// Adds the counts of another part.
     pub fn add(&mut self, other: &Self) {
-        let Self { same, unverified, missing, different, left, extra } = other;
+        let Self { same, unverified, missing, different, left, replaced, extra } = other;
         self.same += same;
         self.unverified += unverified;
         self.missing += missing;
         self.different += different;
         self.left += left;
+        self.replaced += replaced;
         self.extra += extra;
     }
 
-    /// Returns whether everything that the plan names is as planned. Extra objects are no fault of a copy.
+    /// Returns whether everything that the plan names is as planned. Extra objects are no fault of a copy, and new versions
+    /// no fault of a removal.
     pub fn is_clean(&self) -> bool {
         self.missing == 0 && self.different == 0 && self.left == 0
     }
 }
 
-/// Compares the rows of a part that compares. Each row, and each extra object at the destination, becomes a result.
-pub(crate) fn verify_part(
-    plan: &Plan,
-    entry: &PartEntry,
-    file: &Path,
-    rows: &mut dyn FnMut(ResultRow) -> Result<(), Error>,
-) -> Result<(), Error> {
-    compare(plan, entry, file, rows)
-}
-
-/// Merges the rows of a part with a listing of the same range of names.
-fn compare(
+/// Merges the rows of a part with a listing of the same range of names. Each row, and each extra object at the
+/// destination, becomes a result.
+pub(crate) fn compare(
     plan: &Plan,
     entry: &PartEntry,
     file: &Path,
@@ -95,15 +92,17 @@ fn compare(
     let (source, destination) = (plan.source()?, plan.destination()?);
     let is_removal = entry.action == PartAction::Remove;
     // Only these plans name every object of the range.
-    let is_complete = matches!(plan.index().kind, PlanKind::Copy | PlanKind::Verify);
-    let has_extra = is_complete && plan.index().retry_of.is_none();
+    let index = plan.index();
+    let has_extra = index.kind.is_complete() && index.retry_of.is_none() && !index.filtered;
     // A sync removes objects of its destination.
     let planned_at = match (is_removal, plan.index().kind) {
         (true, PlanKind::Sync) => &destination,
         _ => &source,
     };
-    let mut planned = Names::of_part(&plan.client, planned_at, entry, file);
-    let mut there = Names::listed(&plan.client, &destination, entry);
+    let part = (file, plan.files.shown(&entry.name));
+    let mut planned = SortedNames::rows(&plan.client, planned_at, (&entry.range, entry.rows), part);
+    let mut there = SortedNames::list(&plan.client, &destination, &entry.range, None, Filter::default());
+    there.may_be_missing = true;
     loop {
         let order = match (planned.name()?, there.name()?) {
             (None, None) => return Ok(()),
@@ -111,8 +110,8 @@ fn compare(
             (None, Some(_)) => std::cmp::Ordering::Greater,
             (Some(a), Some(b)) => a.cmp(b),
         };
-        let row = if order.is_le() { planned.next.take() } else { None };
-        let found = if order.is_ge() { there.next.take() } else { None };
+        let row = if order.is_le() { planned.take()? } else { None };
+        let found = if order.is_ge() { there.take()? } else { None };
         let url = |at: &Location, meta: &ObjectMeta| match at {
             Location::Object { provider, .. } => format!("{}://{}", provider.scheme(), meta.id),
             _ => meta.id.to_string(),
@@ -139,9 +138,12 @@ fn compare(
             (true, Some(row), Some(found)) if row.version == found.version => {
                 Some(("left", "it should have been removed, but is still there".to_owned()))
             }
-            (true, Some(_), _) => None,
+            (true, Some(_), Some(_)) => Some(("replaced", "a new version was written, and stays".to_owned())),
+            (true, Some(_), None) => None,
             (true, None, _) => continue,
             (false, None, _) if !has_extra => continue,
+            // The destination's object may be older than the plan.
+            (false, Some(_), Some(_)) if index.options.no_clobber => None,
             (false, row, found) => match compare_listed(row.as_deref(), found.as_deref()) {
                 Ok(verified) => {
                     result.verified = Some(verified.to_string());
@@ -163,82 +165,5 @@ fn compare(
             result.error = Some(why);
         }
         rows(result)?;
-    }
-}
-
-/// Objects in the order of their names below a prefix.
-struct Names {
-    listing: Listing,
-    prefix_len: usize,
-    entry: PartEntry,
-    next: Option<Box<ObjectMeta>>,
-    is_over: bool,
-    /// The number of objects that are still expected, and the part's file for an error about them.
-    rows_left: Option<u64>,
-}
-
-impl Names {
-    fn of_part(client: &Client, at: &Location, entry: &PartEntry, file: &Path) -> Self {
-        let request = ListRequest::new(at.clone()).recursive(true).inventory(file.to_path_buf());
-        Self::new(client.list(request), at, entry, Some(entry.rows))
-    }
-
-    fn listed(client: &Client, at: &Location, entry: &PartEntry) -> Self {
-        let key = |name: String| format!("{}{name}", prefix_of(at));
-        let mut request = ListRequest::new(at.clone()).recursive(true);
-        request.start_after = entry.range.after.clone().map(key);
-        request.end_before = entry.range.end_before().map(key);
-        Self::new(client.list(request), at, entry, None)
-    }
-
-    fn new(listing: Listing, at: &Location, entry: &PartEntry, rows_left: Option<u64>) -> Self {
-        let is_over = rows_left == Some(0);
-        Self {
-            listing,
-            prefix_len: prefix_of(at).len(),
-            entry: entry.clone(),
-            next: None,
-            is_over,
-            rows_left,
-        }
-    }
-
-    fn name(&mut self) -> Result<Option<&str>, Error> {
-        while self.next.is_none() && !self.is_over {
-            match self.listing.next_blocking() {
-                Some(Ok(Entry::Object(object))) => {
-                    let name = object.id.key.get(self.prefix_len..).unwrap_or_default();
-                    let is_row = self.rows_left.is_some();
-                    if !self.entry.range.has(name) && is_row {
-                        return Err(refused(
-                            &self.entry.name,
-                            format!("row {name:?} lies outside of the part's range"),
-                        ));
-                    }
-                    if self.entry.range.has(name) && (is_row || !name.is_empty()) {
-                        self.rows_left = self.rows_left.map(|left| left.saturating_sub(1));
-                        self.next = Some(object);
-                    }
-                }
-                Some(Ok(_)) => {}
-                // Nothing is below the prefix.
-                Some(Err(error))
-                    if error.kind() == ErrorKind::NotFound
-                        && error.status().is_none()
-                        && self.rows_left.is_none() =>
-                {
-                    self.is_over = true;
-                }
-                Some(Err(error)) => return Err(error),
-                None => {
-                    if let Some(left) = self.rows_left.filter(|left| *left > 0) {
-                        return Err(refused(&self.entry.name, format!("lacks {left} of its rows")));
-                    }
-                    self.is_over = true;
-                }
-            }
-        }
-        let prefix_len = self.prefix_len;
-        Ok(self.next.as_ref().map(|object| object.id.key.get(prefix_len..).unwrap_or_default()))
     }
 }

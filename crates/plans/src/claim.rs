@@ -14,9 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::files::{FileState, PlanFiles};
 use crate::format::refused;
 
-/// The number of runners that may take a lease without finishing its part. A part whose runners die this often would
-/// kill the next one, too.
+/// The number of runners that may take a lease without finishing its part. If that many runners have died on a part, the
+/// part is the likely cause.
 pub(crate) const ATTEMPTS_MAX: u32 = 10;
+/// The longest term of a lease.
+pub(crate) const TERM_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Added to a term, because stores report times in whole seconds.
 const PRECISION: Duration = Duration::from_secs(2);
 
@@ -34,7 +36,7 @@ pub(crate) struct Claim {
 /// The decision on a lease that a runner wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ClaimChoice {
-    /// Nobody has taken the lease.
+    /// The lease is free.
     Create,
     /// The lease has expired. This attempt takes it over.
     TakeOver { attempt: u32 },
@@ -48,7 +50,7 @@ pub(crate) enum ClaimChoice {
 pub(crate) fn choose(held: Option<(&Claim, SystemTime)>, now: SystemTime) -> ClaimChoice {
     let Some((claim, written)) = held else { return ClaimChoice::Create };
     let is_given_up = claim.term_s == 0;
-    let ends = written + Duration::from_secs(claim.term_s) + PRECISION;
+    let ends = written + Duration::from_secs(claim.term_s.min(TERM_MAX.as_secs())) + PRECISION;
     if !is_given_up && now < ends {
         return ClaimChoice::Wait;
     }
@@ -86,6 +88,15 @@ pub(crate) struct StoreClock<'a> {
     files: &'a dyn PlanFiles,
     reader: &'a str,
     now: Cell<Option<SystemTime>>,
+}
+
+impl Drop for StoreClock<'_> {
+    fn drop(&mut self) {
+        if self.now.get().is_some() {
+            // The file is small, so it does no harm if it stays.
+            drop(self.files.remove(&clock_name(self.reader)));
+        }
+    }
 }
 
 impl<'a> StoreClock<'a> {

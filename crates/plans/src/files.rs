@@ -3,11 +3,14 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use laneway::{Bucket, Client, Error, Location, ObjectMeta, Payload, PutOptions, Version};
 
 use crate::format::{local, usage};
+
+/// The maximum time of a replacement. Only leases are replaced, and a lease that is renewed late has expired.
+const REPLACE_MAX: Duration = Duration::from_secs(15);
 
 /// A small file that was read.
 #[derive(Clone, Debug)]
@@ -91,7 +94,7 @@ impl PlanFiles for BucketFiles {
     }
 
     fn replace(&self, name: &str, bytes: &[u8], version: &Version) -> Result<Option<Version>, Error> {
-        match self.0.put(name, bytes.to_vec()).if_version(version).call() {
+        match self.0.put(name, bytes.to_vec()).if_version(version).deadline(REPLACE_MAX).call() {
             Ok(written) => self.version(name, written.version).map(Some),
             Err(error) if error.is_precondition() => {
                 Ok(self.read(name)?.filter(|there| there.bytes == bytes).map(|there| there.version))

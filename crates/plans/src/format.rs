@@ -23,6 +23,22 @@ pub enum PlanKind {
     Verify,
 }
 
+impl PlanKind {
+    /// Returns whether a plan of this kind can have parts with an action.
+    fn has(self, action: PartAction) -> bool {
+        match action {
+            PartAction::Copy => matches!(self, Self::Copy | Self::Sync),
+            PartAction::Remove => matches!(self, Self::Sync | Self::Remove),
+            PartAction::Verify => self == Self::Verify,
+        }
+    }
+
+    /// Returns whether a plan of this kind names each object of its source.
+    pub(crate) fn is_complete(self) -> bool {
+        matches!(self, Self::Copy | Self::Verify)
+    }
+}
+
 /// The action on each object of a part.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -71,6 +87,15 @@ impl KeyRange {
             && self.through.as_deref().is_none_or(|through| key <= through)
     }
 
+    /// Returns whether two ranges can have a key in common.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let begins_before_end = |one: &Self, other: &Self| match (&one.after, &other.through) {
+            (Some(after), Some(through)) => after < through,
+            _ => true,
+        };
+        begins_before_end(self, other) && begins_before_end(other, self)
+    }
+
     /// Returns the bound for a listing, which excludes the bound itself. A few keys before it may lie behind the
     /// range: [`has`](Self::has) finds them.
     pub(crate) fn end_before(&self) -> Option<String> {
@@ -116,7 +141,10 @@ pub struct PlanIndex {
     pub options: PlanOptions,
     /// A checksum of the filters and comparison rules. Indexes of one plan must have the same.
     pub selection: String,
-    /// The range of keys, relative to the source's prefix, that this index covers.
+    /// True if filters left out objects, so that a check can't tell which objects at the destination are extra.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub filtered: bool,
+    /// The range of names, relative to the source's prefix, that this index covers.
     #[serde(default)]
     pub range: KeyRange,
     /// The plan whose failed rows this plan repeats.
@@ -130,6 +158,8 @@ pub struct PlanIndex {
     pub bytes: u64,
     /// The parts, in the order of their keys. Parts that remove objects come last.
     pub parts: Vec<PartEntry>,
+    /// The CRC32C of all other fields, in hexadecimal.
+    pub crc32c: String,
 }
 
 /// A part in an index.
@@ -243,6 +273,11 @@ pub struct ResultSummary {
     pub failures: BTreeMap<String, u64>,
 }
 
+/// Returns a CRC32C in hexadecimal.
+pub(crate) fn crc_of(bytes: &[u8]) -> String {
+    format!("{:08x}", crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, bytes))
+}
+
 pub(crate) fn refused(target: impl Into<String>, why: impl Into<String>) -> Error {
     laneway::internal::error(ErrorKind::Refused, target, why)
 }
@@ -256,8 +291,32 @@ pub(crate) fn local(target: impl Into<String>, why: impl std::fmt::Display) -> E
 }
 
 impl PlanIndex {
+    /// Returns the index as JSON, with its checksum.
+    pub(crate) fn sealed(mut self) -> Result<(Self, Vec<u8>), Error> {
+        self.check().map_err(|why| local("the index", why))?;
+        self.crc32c = self.checksum();
+        let json = serde_json::to_vec_pretty(&self).map_err(|e| local("the index", e))?;
+        Ok((self, json))
+    }
+
+    fn checksum(&self) -> String {
+        let bare = Self { crc32c: String::new(), ..self.clone() };
+        crc_of(&serde_json::to_vec(&bare).unwrap_or_default())
+    }
+
     /// Parses an index and checks that it is whole. `name` is its URL or path, for errors.
     pub(crate) fn parse(name: &str, json: &[u8]) -> Result<Self, Error> {
+        let index = Self::parse_header(name, json)?;
+        let checked = match index.crc32c == index.checksum() {
+            true => index.check(),
+            false => Err("its checksum differs".to_owned()),
+        };
+        checked.map_err(|why| refused(name, format!("the index was changed or is damaged: {why}")))?;
+        Ok(index)
+    }
+
+    /// Parses an index whose parts aren't known yet.
+    pub(crate) fn parse_header(name: &str, json: &[u8]) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Header {
             format: String,
@@ -275,10 +334,7 @@ impl PlanIndex {
             );
             return Err(refused(name, why));
         }
-        let index: Self =
-            serde_json::from_slice(json).map_err(|e| refused(name, format!("the index is damaged: {e}")))?;
-        index.check().map_err(|why| refused(name, format!("the index was changed or is damaged: {why}")))?;
-        Ok(index)
+        serde_json::from_slice(json).map_err(|e| refused(name, format!("the index is damaged: {e}")))
     }
 
     fn check(&self) -> Result<(), String> {
@@ -294,6 +350,9 @@ impl PlanIndex {
         if (self.destination.is_none()) != (self.kind == PlanKind::Remove) {
             return Err("its destination is missing, or superfluous".to_owned());
         }
+        if self.options.runners == Some(0) {
+            return Err("its bandwidth has no runners".to_owned());
+        }
         let mut names = BTreeSet::new();
         let mut reached: BTreeMap<PartAction, &Option<String>> = BTreeMap::new();
         for part in &self.parts {
@@ -301,6 +360,9 @@ impl PlanIndex {
                 !part.name.is_empty() && !part.name.split('/').any(|step| matches!(step, "" | "." | ".."));
             if !is_plain || !names.insert(&part.name) {
                 return Err(format!("part {:?} is there twice, or has no proper name", part.name));
+            }
+            if !self.kind.has(part.action) {
+                return Err(format!("part {:?} has another action than the plan", part.name));
             }
             let before = reached.insert(part.action, &part.range.through);
             if before.is_some_and(|through| through.is_none() || *through != part.range.after) {
@@ -310,7 +372,8 @@ impl PlanIndex {
                 return Err(format!("the part before {:?} is missing", part.name));
             }
         }
-        match reached.values().any(|through| **through != self.range.through) {
+        let is_bare = self.kind.is_complete() && reached.is_empty();
+        match is_bare || reached.values().any(|through| **through != self.range.through) {
             true => Err("its last part is missing".to_owned()),
             false => Ok(()),
         }
@@ -343,17 +406,20 @@ mod tests {
             destination: Some("s3://b/".to_owned()),
             options: PlanOptions::default(),
             selection: String::new(),
+            filtered: false,
             range: KeyRange::default(),
             retry_of: None,
             created: "2026-11-29T00:00:00Z".to_owned(),
             rows: parts.len() as u64,
             bytes: 10 * parts.len() as u64,
             parts,
+            crc32c: String::new(),
         }
     }
 
     fn parsed(index: &PlanIndex) -> Result<PlanIndex, String> {
-        let json = serde_json::to_vec(index).expect("an index is JSON");
+        let sealed = PlanIndex { crc32c: index.checksum(), ..index.clone() };
+        let json = serde_json::to_vec(&sealed).expect("an index is JSON");
         PlanIndex::parse("plan/index.json", &json).map_err(|error| error.to_string())
     }
 
@@ -364,8 +430,12 @@ mod tests {
             part("parts/1", PartAction::Copy, Some("k"), None),
             part("parts/2", PartAction::Remove, None, None),
         ];
-        let whole = index(parts);
-        assert_eq!(parsed(&whole), Ok(whole));
+        let (whole, json) = index(parts).sealed().expect("it is whole");
+        assert_eq!(parsed(&whole).as_ref(), Ok(&whole));
+        let text = String::from_utf8(json).expect("JSON");
+        let edited = text.replace("\"copy\"", "\"remove\"");
+        let error = PlanIndex::parse("plan/index.json", edited.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("its checksum differs"), "{error}");
     }
 
     #[test]
@@ -380,6 +450,7 @@ mod tests {
             (vec![first.clone(), first.clone()], "is there twice"),
             (vec![first.clone(), part("parts/1", PartAction::Copy, Some("j"), None)], "doesn't begin where"),
             (vec![part("../etc", PartAction::Copy, None, None)], "no proper name"),
+            (vec![part("parts/0", PartAction::Verify, None, None)], "another action"),
         ];
         for (parts, why) in cases {
             let error = parsed(&index(parts)).unwrap_err();

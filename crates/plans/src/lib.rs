@@ -34,6 +34,7 @@ mod files;
 mod format;
 #[cfg(test)]
 mod model;
+mod names;
 mod part;
 mod plan;
 mod planner;

@@ -31,7 +31,7 @@ impl Plan {
         let files = files_at(client, folder)?;
         let names = files.list("index")?;
         let mut indexes = Vec::with_capacity(names.len());
-        for name in names.iter().filter(|name| name.ends_with(".json")) {
+        for name in names.iter().filter(|name| is_index(name)) {
             let Some(file) = files.read(name)? else { continue };
             indexes.push(PlanIndex::parse(&files.shown(name), &file.bytes)?);
         }
@@ -85,6 +85,15 @@ impl Plan {
             None => self.source(),
         }
     }
+}
+
+/// Returns whether a file is the index of a plan or of a range.
+pub(crate) fn is_index(name: &str) -> bool {
+    let tag = name.strip_prefix("index").and_then(|rest| rest.strip_suffix(".json"));
+    tag.is_some_and(|tag| {
+        let digits = tag.strip_prefix('-').unwrap_or_default();
+        tag.is_empty() || (digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    })
 }
 
 /// Returns the key that begins all keys below a location.
@@ -170,6 +179,8 @@ mod tests {
             destination: Some("s3://b/".to_owned()),
             options: PlanOptions::default(),
             selection: String::new(),
+            filtered: false,
+            crc32c: String::new(),
             range: KeyRange::new(after.map(str::to_owned), through.map(str::to_owned)),
             retry_of: None,
             created: String::new(),

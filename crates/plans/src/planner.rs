@@ -1,22 +1,22 @@
 //! Makes plans from listings or inventories.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use laneway::internal::{SyncDecision, sync_planner, tree_destination};
-use laneway::{
-    Client, CopyRequest, Entry, Error, ErrorKind, Filter, ListRequest, Listing, Location, ObjectMeta,
-    Provider, SyncRequest,
-};
+use laneway::{Client, CopyRequest, Error, ErrorKind, Filter, Location, ObjectMeta, Provider, SyncRequest};
 
+use crate::claim::{ClaimOutcome, Lease, StoreClock};
 use crate::files::{PlanFiles, files_at};
 use crate::format::{
-    FORMAT, KeyRange, PartAction, PartEntry, PlanIndex, PlanKind, PlanOptions, VERSION, local, refused, usage,
+    FORMAT, KeyRange, PartAction, PartEntry, PlanIndex, PlanKind, PlanOptions, VERSION, crc_of, local,
+    refused, usage,
 };
+use crate::names::SortedNames;
 use crate::part::LinesWriter;
-use crate::plan::prefix_of;
-use crate::runner::Stop;
+use crate::plan::is_index;
+use crate::runner::{Stop, TERM, random_name, renew};
 
 /// The number of rows after which a part ends. At some thousand objects a second, a part of small objects takes a
 /// minute, so a runner that is killed loses little work.
@@ -141,41 +141,89 @@ impl PlanRequest {
         progress: &dyn Fn(PlanProgress),
     ) -> Result<PlanTotals, Error> {
         let ends = self.ends()?;
+        check_folder(folder, [&ends.0, &ends.1])?;
         let files = files_at(client, folder)?;
-        let header = self.header(&ends);
         let names = PlanNames::of(&self.range);
-        if files.read(&names.index)?.is_some() {
-            return Err(refused(
-                files.shown(&names.index),
-                "this folder already has a plan of this range; use another folder",
-            ));
+        self.check_range(&*files, &names)?;
+        // Two processes that make the same plan would remove each other's parts.
+        let planner = random_name();
+        let taken = Lease::take(&StoreClock::new(&*files, &planner), &names.lease, (&planner, TERM), true)?;
+        let ClaimOutcome::Taken(lease) = taken else {
+            let why = "another process makes this plan, or was killed less than a minute ago; try again in a minute";
+            return Err(refused(folder.to_string(), why));
+        };
+        let (lease, ended) = (Mutex::new(Some(lease)), Stop::default());
+        let made = thread::scope(|scope| {
+            scope.spawn(|| renew(&*files, &lease, TERM, &ended));
+            let made = self.make(client, &*files, &names, &ends, progress);
+            ended.stop();
+            made
+        });
+        if made.is_err() && files.list(&names.parts)?.is_empty() {
+            files.remove(&names.planning)?;
         }
-        if files.list("index")?.is_empty() {
-            let results = files.list("results/")?;
-            if let Some(result) = results.first() {
+        files.remove(&names.lease)?;
+        made
+    }
+
+    /// Checks that the folder has no other plan of the same names.
+    fn check_range(&self, files: &dyn PlanFiles, names: &PlanNames) -> Result<(), Error> {
+        let indexes: Vec<String> = files.list("index")?.into_iter().filter(|name| is_index(name)).collect();
+        let planned = files.list("planning")?;
+        for name in indexes.iter().chain(&planned).filter(|name| **name != names.planning) {
+            let Some(file) = files.read(name)? else { continue };
+            let shown = files.shown(name);
+            let other = PlanIndex::parse_header(&shown, &file.bytes)?;
+            if other.range.overlaps(&self.range) {
                 return Err(refused(
-                    files.shown(result),
-                    "this folder has results of another plan; use another folder",
+                    shown,
+                    "this folder already has a plan of these names; use another folder",
                 ));
             }
         }
-        let entries = begun(&*files, &names, &header)?;
+        match files.list("results/")?.first() {
+            Some(result) if indexes.is_empty() => Err(refused(
+                files.shown(result),
+                "this folder has results of another plan; use another folder",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the plan, while this process holds the plan's lease.
+    fn make(
+        &self,
+        client: &Client,
+        files: &dyn PlanFiles,
+        names: &PlanNames,
+        ends: &(Location, Location),
+        progress: &dyn Fn(PlanProgress),
+    ) -> Result<PlanTotals, Error> {
+        let header = self.header(ends);
+        let entries = begun(files, names, &header)?;
+        let is_whole =
+            entries.last().is_some_and(|last| last.closes && last.range.through == self.range.through);
         thread::scope(|scope| {
             let (send, finished) = mpsc::sync_channel::<FinishedPart>(1);
-            let writing = scope.spawn(|| write_parts(&*files, finished));
-            let writer = PlanWriter::new(self, &names, entries, Some(send));
-            let planned = self.read_both(client, &ends, writer, progress);
+            let writing = scope.spawn(|| write_parts(files, finished));
+            let writer = PlanWriter::new(self, names, entries, Some(send));
+            // An earlier call may have written every part, but not the index.
+            let planned = match is_whole {
+                true => writer.finish(),
+                false => self.read_both(client, ends, writer, progress),
+            };
             let written = writing.join().map_err(|_| local("a thread", "has ended early"))?;
             // If a part can't be written, the planning only fails because of it.
             written?;
-            let (parts, totals) = planned?;
+            let (parts, mut totals) = planned?;
+            totals.providers = Some((provider(&ends.0)?, provider(&ends.1)?));
             let index = PlanIndex {
                 rows: parts.iter().map(|part| part.rows).sum(),
                 bytes: parts.iter().map(|part| part.bytes).sum(),
                 parts,
                 ..header
             };
-            let json = serde_json::to_vec_pretty(&index).map_err(|e| local("the index", e))?;
+            let (_, json) = index.sealed()?;
             if files.create(&names.index, &json)?.is_none() {
                 return Err(refused(
                     files.shown(&names.index),
@@ -220,12 +268,13 @@ impl PlanRequest {
             }
         }
         if self.part_rows == 0 || self.part_bytes == 0 {
-            return Err(usage("", "a part needs at least one row and one byte"));
+            return Err(usage(self.source.to_string(), "a part needs at least one row and one byte"));
         }
         if let (Some(after), Some(through)) = (&self.range.after, &self.range.through)
             && after >= through
         {
-            return Err(usage("", format!("the range after {after:?} up to {through:?} is empty")));
+            let why = format!("the range after {after:?}, up to {through:?}, is empty");
+            return Err(usage(self.source.to_string(), why));
         }
         let source = as_folder(&self.source);
         let destination = match self.kind {
@@ -255,13 +304,15 @@ impl PlanRequest {
             source: source.to_string(),
             destination: (self.kind != PlanKind::Remove).then(|| destination.to_string()),
             options: self.options.clone(),
-            selection: crc_of(&selection),
+            selection: crc_of(selection.as_bytes()),
+            filtered: !self.filter.is_empty(),
             range: self.range.clone(),
             retry_of: None,
             created: now(),
             rows: 0,
             bytes: 0,
             parts: Vec::new(),
+            crc32c: String::new(),
         }
     }
 
@@ -276,7 +327,8 @@ impl PlanRequest {
         let range = writer.left.clone();
         let filter = if self.sync.is_some() { Filter::default() } else { self.filter.clone() };
         let mut from = SortedNames::list(client, source, &range, self.source_inventory.as_ref(), filter);
-        from.has_marker = self.kind == PlanKind::Remove;
+        from.has_marker = self.kind != PlanKind::Sync;
+        from.may_be_missing |= self.sync.as_ref().is_some_and(|sync| sync.allow_empty);
         let action = match self.kind {
             PlanKind::Remove => PartAction::Remove,
             PlanKind::Verify => PartAction::Verify,
@@ -338,21 +390,22 @@ impl PlanRequest {
                 // Look at the whole source, because the range may be a part of it.
                 let is_risky = writer.rows_of(PartAction::Remove) > 0 && !sync.allow_empty;
                 if is_risky && is_empty(client, source)? {
-                    let why = "has no objects, so this sync would remove everything at the destination";
+                    let why = "has no objects, so this sync would remove everything at the destination; --allow-empty permits that";
                     return Err(refused(source.to_string(), why));
                 }
                 if let Some(most) = sync.max_delete
                     && writer.rows_of(PartAction::Remove) > most
                 {
-                    let why = format!("more than {most} objects would be removed");
+                    let why = format!("more than {most} objects would be removed; --max-delete permits more");
                     return Err(refused(destination.to_string(), why));
                 }
             }
         }
         progress(PlanProgress { listed, ..writer.progress() });
-        let (parts, mut totals) = writer.finish()?;
-        totals.providers = Some(providers);
-        Ok((parts, totals))
+        writer.finish().map(|(parts, mut totals)| {
+            totals.providers = Some(providers);
+            (parts, totals)
+        })
     }
 }
 
@@ -368,11 +421,7 @@ pub(crate) fn now() -> String {
         .unwrap_or_default()
 }
 
-fn crc_of(text: &str) -> String {
-    format!("{:08x}", crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, text.as_bytes()))
-}
-
-fn as_folder(at: &Location) -> Location {
+pub(crate) fn as_folder(at: &Location) -> Location {
     match at {
         Location::Object { provider, bucket, key } if !key.is_empty() && !key.ends_with('/') => {
             Location::object(*provider, bucket, format!("{key}/"))
@@ -388,9 +437,27 @@ fn provider(at: &Location) -> Result<Provider, Error> {
     }
 }
 
+/// Checks that a plan's folder lies apart from the prefixes that the plan reads and writes.
+///
+/// # Errors
+/// `ErrorKind::Usage` if it doesn't.
+pub(crate) fn check_folder(folder: &Location, ends: [&Location; 2]) -> Result<(), Error> {
+    let Location::Object { provider, bucket, key } = as_folder(folder) else { return Ok(()) };
+    for end in ends {
+        let Location::Object { provider: its, bucket: its_bucket, key: prefix } = end else { continue };
+        let is_near = key.starts_with(prefix.as_str()) || prefix.starts_with(key.as_str());
+        if (*its, its_bucket.as_str()) == (provider, bucket.as_str()) && is_near {
+            let why = format!("the plan's folder and {end} overlap; use another folder");
+            return Err(usage(folder.to_string(), why));
+        }
+    }
+    Ok(())
+}
+
 /// The names of a plan's files, which differ for each range.
 struct PlanNames {
     index: String,
+    lease: String,
     planning: String,
     parts: String,
 }
@@ -399,11 +466,12 @@ impl PlanNames {
     fn of(range: &KeyRange) -> Self {
         let tag = match range == &KeyRange::default() {
             true => String::new(),
-            false => format!("-{}", crc_of(&format!("{range:?}"))),
+            false => format!("-{}", crc_of(format!("{range:?}").as_bytes())),
         };
         let parts = tag.strip_prefix('-').map(|tag| format!("{tag}-")).unwrap_or_default();
         Self {
             index: format!("index{tag}.json"),
+            lease: format!("claims/planning{tag}.json"),
             planning: format!("planning{tag}.json"),
             parts: format!("parts/{parts}"),
         }
@@ -429,7 +497,7 @@ fn begun(files: &dyn PlanFiles, names: &PlanNames, header: &PlanIndex) -> Result
         return Ok(Vec::new());
     };
     let shown = files.shown(&names.planning);
-    let earlier = PlanIndex::parse(&shown, &there.bytes)?;
+    let earlier = PlanIndex::parse_header(&shown, &there.bytes)?;
     if (PlanIndex { created: header.created.clone(), ..earlier }) != *header {
         let why = "another plan was begun in this folder, with another source, destination or options; use another folder";
         return Err(refused(shown, why));
@@ -450,92 +518,6 @@ fn begun(files: &dyn PlanFiles, names: &PlanNames, header: &PlanIndex) -> Result
     }
     entries.truncate(whole);
     Ok(entries)
-}
-
-/// The objects below a prefix, in the order of their keys.
-struct SortedNames {
-    listing: Listing,
-    range: KeyRange,
-    prefix_len: usize,
-    next: Option<Box<ObjectMeta>>,
-    last: String,
-    at: String,
-    /// True if it is no error if there is nothing below the prefix.
-    may_be_missing: bool,
-    /// True if the object whose key is the prefix itself, a folder's marker, is one of the names.
-    has_marker: bool,
-}
-
-impl SortedNames {
-    fn list(
-        client: &Client,
-        at: &Location,
-        range: &KeyRange,
-        inventory: Option<&Location>,
-        filter: Filter,
-    ) -> Self {
-        let prefix = prefix_of(at);
-        let key = |name: String| format!("{prefix}{name}");
-        let mut request = ListRequest::new(at.clone()).recursive(true).filter(filter);
-        request.start_after = range.after.clone().map(key);
-        request.end_before = range.end_before().map(key);
-        request.inventory = inventory.cloned();
-        Self {
-            listing: client.list(request),
-            range: range.clone(),
-            prefix_len: prefix.len(),
-            next: None,
-            last: String::new(),
-            at: at.to_string(),
-            may_be_missing: range != &KeyRange::default(),
-            has_marker: false,
-        }
-    }
-
-    fn name_of<'a>(&self, object: &'a ObjectMeta) -> &'a str {
-        object.id.key.get(self.prefix_len..).unwrap_or_default()
-    }
-
-    /// Returns the name of the next object.
-    fn name(&mut self) -> Result<Option<&str>, Error> {
-        if self.next.is_none() {
-            self.next = self.read()?;
-        }
-        let prefix_len = self.prefix_len;
-        Ok(self.next.as_ref().map(|object| object.id.key.get(prefix_len..).unwrap_or_default()))
-    }
-
-    fn take(&mut self) -> Result<Option<Box<ObjectMeta>>, Error> {
-        match self.next.take() {
-            Some(object) => Ok(Some(object)),
-            None => self.read(),
-        }
-    }
-
-    fn read(&mut self) -> Result<Option<Box<ObjectMeta>>, Error> {
-        loop {
-            let object = match self.listing.next_blocking() {
-                Some(Ok(Entry::Object(object))) => object,
-                Some(Ok(_)) => continue,
-                Some(Err(error))
-                    if self.may_be_missing && error.is_not_found() && error.status().is_none() =>
-                {
-                    return Ok(None);
-                }
-                Some(Err(error)) => return Err(error),
-                None => return Ok(None),
-            };
-            if object.id.key <= self.last && !self.last.is_empty() {
-                let why = format!("isn't sorted by key: {:?} comes after {:?}", object.id.key, self.last);
-                return Err(refused(&self.at, why));
-            }
-            self.last.clone_from(&object.id.key);
-            let name = self.name_of(&object);
-            if (self.has_marker || !name.is_empty()) && self.range.has(name) {
-                return Ok(Some(object));
-            }
-        }
-    }
 }
 
 /// A part whose file is complete.
@@ -597,7 +579,7 @@ impl<'a> PlanWriter<'a> {
         Self {
             request,
             entry_names,
-            planner: crate::runner::random_name(),
+            planner: random_name(),
             left,
             open: Vec::new(),
             resumed_rows: entries.iter().map(|entry| entry.rows).sum(),
@@ -646,7 +628,16 @@ impl<'a> PlanWriter<'a> {
             for action in [PartAction::Copy, PartAction::Remove, PartAction::Verify] {
                 let reached = self.entries.iter().rfind(|entry| entry.action == action);
                 let is_open = open.iter().any(|part| part.action == action);
-                if !is_open && reached.is_some_and(|entry| entry.range.through != through) {
+                let is_short = match reached {
+                    Some(entry) => entry.range.through != through,
+                    // A range without objects has a part without rows. A check of it lists the destination.
+                    None => match action {
+                        PartAction::Copy => self.request.kind == PlanKind::Copy,
+                        PartAction::Verify => self.request.kind == PlanKind::Verify,
+                        PartAction::Remove => false,
+                    },
+                };
+                if !is_open && is_short {
                     open.push(OpenPart { action, lines: LinesWriter::begin()?, rows: 0, bytes: 0 });
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use laneway::{
     Warning,
 };
 
-use crate::check::verify_part;
-use crate::claim::{ClaimOutcome, Lease, StoreClock, check_conditions};
+use crate::check::compare;
+use crate::claim::{ClaimOutcome, Lease, StoreClock, TERM_MAX, check_conditions};
 use crate::files::PlanFiles;
 use crate::format::{
     FORMAT, PartAction, PartEntry, PlanKind, ResultRow, ResultSummary, RowOutcome, VERSION, local, refused,
@@ -23,7 +24,9 @@ use crate::plan::Plan;
 use crate::status::{result_name, results};
 
 /// The term of a lease, unless the caller sets another. A part whose runner dies waits this long for the next one.
-const TERM: Duration = Duration::from_secs(60);
+pub(crate) const TERM: Duration = Duration::from_secs(60);
+/// The shortest term. Stores report times in whole seconds.
+const TERM_MIN: Duration = Duration::from_secs(3);
 /// The part of a term after which a runner looks again at parts that other runners hold: every five seconds.
 const LOOKS_A_TERM: u32 = 12;
 
@@ -130,6 +133,8 @@ pub struct Runner<'a> {
     single: bool,
     stop: Stop,
     seed: u64,
+    /// True once all copies of a sync are known to have succeeded.
+    has_copied: AtomicBool,
 }
 
 /// Returns a name that no other process uses.
@@ -155,13 +160,23 @@ impl<'a> Runner<'a> {
     pub fn single(client: &laneway::Client, plan: &'a Plan) -> Self {
         let name = random_name();
         let seed = RandomState::new().hash_one(&name);
-        Self { plan, client: client.clone(), name, term: TERM, single: true, stop: Stop::default(), seed }
+        Self {
+            plan,
+            client: client.clone(),
+            name,
+            term: TERM,
+            single: true,
+            stop: Stop::default(),
+            seed,
+            has_copied: AtomicBool::new(false),
+        }
     }
 
-    /// Sets the term of the leases. If the runner dies, its part waits this long for another runner.
+    /// Sets the term of the leases: three seconds at least, a day at most. If the runner dies, its part waits this long for
+    /// another runner.
     #[must_use]
     pub fn term(mut self, term: Duration) -> Self {
-        self.term = term;
+        self.term = term.clamp(TERM_MIN, TERM_MAX);
         self
     }
 
@@ -288,6 +303,9 @@ impl<'a> Runner<'a> {
 
     /// Checks that all copies of a sync have succeeded, before anything is removed.
     fn check_copies(&self) -> Result<(), Error> {
+        if self.has_copied.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         for (number, _) in
             self.plan.parts().iter().enumerate().filter(|(_, part)| part.action == PartAction::Copy)
         {
@@ -295,7 +313,7 @@ impl<'a> Runner<'a> {
                 None => format!("part {number}, which copies objects, hasn't ended yet"),
                 Some(result) if result.failed > 0 => {
                     format!(
-                        "{} copies of part {number} have failed; repeat them with `laneway plan retry`",
+                        "{} of the copies of part {number} have failed; repeat them with `laneway plan retry`",
                         result.failed
                     )
                 }
@@ -303,6 +321,7 @@ impl<'a> Runner<'a> {
             };
             return Err(refused(self.plan.folder(), format!("nothing is removed, because {why}")));
         }
+        self.has_copied.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -320,17 +339,18 @@ impl<'a> Runner<'a> {
         let part_stop = self.stop.child();
         let lease = Mutex::new(Some(lease));
         let renewing = &lease;
-        let (ran, is_lost) = thread::scope(|scope| {
+        let (ran, renewals) = thread::scope(|scope| {
             let renewal = scope.spawn(|| renew(files, renewing, self.term, &part_stop));
             let ran = self.rows(entry, (number, attempt), &part_stop, events);
             part_stop.stop();
-            (ran, renewal.join().unwrap_or(false))
+            (ran, renewal.join().unwrap_or(RenewalEnd::Stopped))
         });
         let lease = lease.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let summary = match ran {
-            Ok(summary) => summary,
-            Err(_) if is_lost => return Ok(None),
-            Err(error) => {
+        let summary = match (ran, renewals) {
+            (Ok(summary), _) => summary,
+            (Err(_), RenewalEnd::TakenOver) => return Ok(None),
+            (Err(_), RenewalEnd::Failed(error)) => return Err(error),
+            (Err(error), RenewalEnd::Stopped) => {
                 if let Some(lease) = lease {
                     // The error of the part matters more than one of the lease, which then expires.
                     drop(lease.give_up(files));
@@ -360,14 +380,15 @@ impl<'a> Runner<'a> {
         let begun = Instant::now();
         let mut outcomes = Outcomes { lines: LinesWriter::begin()?, tally: OutcomeCount::default(), events };
         let mut requests = 0;
-        if entry.rows > 0 {
+        if entry.rows > 0 || entry.action == PartAction::Verify {
             let part = fetch(files, &entry.name, (entry.size, &entry.crc32c))?;
             if entry.action == PartAction::Verify {
-                verify_part(self.plan, entry, part.path(), &mut |row| outcomes.add(&row))?;
+                compare(self.plan, entry, part.path(), &mut |row| outcomes.add(&row))?;
             } else {
                 let (job, target) = self.job(entry, part.path())?;
                 part_stop.cancels(job.canceller());
-                requests = follow(job, &target, &mut outcomes)?;
+                let shown = files.shown(&entry.name);
+                requests = follow(job, (&target, entry.rows, &shown), &mut outcomes)?;
             }
         }
         let OutcomeCount { done, skipped, failed, unverified, bytes, failures } = outcomes.tally;
@@ -452,26 +473,45 @@ pub(crate) fn conclude(
     Ok(is_first)
 }
 
-/// Renews a lease until `stop` is stopped. If another runner has taken the lease over, stops it and returns true.
-fn renew(files: &dyn PlanFiles, lease: &Mutex<Option<Lease>>, term: Duration, stop: &Stop) -> bool {
-    let mut failures = 0;
+/// The end of the renewals of a lease.
+#[derive(Debug)]
+pub(crate) enum RenewalEnd {
+    /// The work has ended, or was stopped.
+    Stopped,
+    /// Another runner has taken the lease over.
+    TakenOver,
+    /// The store couldn't be reached for so long that the lease is about to expire.
+    Failed(Error),
+}
+
+/// Renews a lease until `stop` is stopped. If the lease is lost, stops it.
+pub(crate) fn renew(
+    files: &dyn PlanFiles,
+    lease: &Mutex<Option<Lease>>,
+    term: Duration,
+    stop: &Stop,
+) -> RenewalEnd {
+    let mut renewed = Instant::now();
     loop {
-        stop.wait(term / 3);
+        stop.wait(term / 4);
         if stop.is_stopped() {
-            return false;
+            return RenewalEnd::Stopped;
         }
+        let begun = Instant::now();
         let mut lease = lease.lock().unwrap_or_else(PoisonError::into_inner);
-        match lease.as_mut().map(|held| held.renew(files)) {
-            Some(Ok(true)) => failures = 0,
-            // The lease stays valid for two more thirds of its term.
-            Some(Err(_)) if failures < 2 => failures += 1,
-            None => return false,
-            Some(Ok(false) | Err(_)) => {
-                *lease = None;
-                stop.stop();
-                return true;
+        let end = match lease.as_mut().map(|held| held.renew(files)) {
+            Some(Ok(true)) => {
+                renewed = begun;
+                continue;
             }
-        }
+            Some(Err(_)) if renewed.elapsed() < term / 2 => continue,
+            Some(Err(error)) => RenewalEnd::Failed(error),
+            Some(Ok(false)) => RenewalEnd::TakenOver,
+            None => RenewalEnd::Stopped,
+        };
+        *lease = None;
+        stop.stop();
+        return end;
     }
 }
 
@@ -510,8 +550,8 @@ pub fn with_share<T>(
     let ended = Stop::default();
     let result = thread::scope(|scope| {
         scope.spawn(|| {
-            if renew(files, &lease, term, &ended) {
-                // Another process uses the share now.
+            if !matches!(renew(files, &lease, term, &ended), RenewalEnd::Stopped) {
+                // Another process may use the share now.
                 stop.stop();
             }
         });
@@ -564,31 +604,34 @@ impl Outcomes<'_> {
     }
 }
 
-/// Passes the outcomes of a job on until it has ended. Returns the number of its requests.
-fn follow(mut job: Job, target: &str, outcomes: &mut Outcomes<'_>) -> Result<u64, Error> {
-    let mut whole_failure = None;
+/// Passes the outcomes of a job on until it has ended. `target` is the URL of the part's prefix. Returns the number of the
+/// job's requests.
+fn follow(
+    mut job: Job,
+    (target, rows, shown): (&str, u64, &str),
+    outcomes: &mut Outcomes<'_>,
+) -> Result<u64, Error> {
+    // A failure of the whole job names the prefix. So does the row of the prefix's own object, the marker of a folder.
+    let mut of_prefix = None;
     loop {
         match job.next_blocking() {
-            Some(Event::Item(item)) => {
-                // A failure of the whole job names the prefix.
-                if let Outcome::Failed(error) = &item.outcome
-                    && item.source == target
-                {
-                    whole_failure = Some(error.to_string());
-                    continue;
-                }
-                outcomes.add(&row_of(item))?;
+            Some(Event::Item(item))
+                if item.source == target && matches!(item.outcome, Outcome::Failed(_)) =>
+            {
+                of_prefix = Some(row_of(item));
             }
+            Some(Event::Item(item)) => outcomes.add(&row_of(item))?,
             Some(Event::Warning(warning)) => (outcomes.events)(RunEvent::Warning(&warning)),
             Some(Event::Done(summary)) => {
-                if let Some(why) = whole_failure {
-                    return Err(refused("", why));
-                }
-                if summary.stopped {
-                    return Err(refused(
-                        "",
-                        "the part was stopped by a failure that concerns every row; see the errors of its rows",
-                    ));
+                let ended = outcomes.tally.done + outcomes.tally.skipped + outcomes.tally.failed;
+                match of_prefix {
+                    Some(row) if ended + 1 == rows && !summary.stopped => outcomes.add(&row)?,
+                    Some(row) => return Err(refused(shown, row.error.unwrap_or_default())),
+                    None if summary.stopped => {
+                        let why = "the part was stopped, because a failure concerns every row; see the errors above";
+                        return Err(refused(shown, why));
+                    }
+                    None => {}
                 }
                 return Ok(summary.requests);
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead as _, BufReader, Write};
 
-use laneway::{Client, Entry, Error, ListRequest, Location, ObjectMeta};
+use laneway::{Client, Error, Location, ObjectMeta, Provider};
 
 use crate::claim::{ATTEMPTS_MAX, Claim, ClaimChoice, StoreClock, choose};
 use crate::files::files_at;
@@ -11,9 +11,10 @@ use crate::format::{
     FORMAT, KeyRange, PartAction, PartEntry, PlanIndex, PlanKind, ResultRow, ResultSummary, RowOutcome,
     VERSION, local, refused, usage,
 };
+use crate::names::SortedNames;
 use crate::part::{LinesWriter, fetch};
-use crate::plan::Plan;
-use crate::planner::now;
+use crate::plan::{Plan, is_index};
+use crate::planner::{check_folder, now};
 use crate::runner::{random_name, stem};
 
 /// The state of a part.
@@ -216,13 +217,17 @@ fn encoded(key: &str) -> String {
 }
 
 /// Makes a plan that repeats the failed rows of a plan. Objects that are gone are left out, and rows that copy get the
-/// present version of their object. Returns the new plan's index, or `None` if nothing has failed.
+/// present version of their object. The removals of a sync that wait for copies become a part of the new plan. Returns
+/// the new plan's index, or `None` if nothing is left to do.
 ///
 /// # Errors
-/// `ErrorKind::Usage` if a part hasn't ended; `ErrorKind::Refused` if the folder has a plan already.
+/// `ErrorKind::Usage` if a part that copies hasn't ended, or the folder overlaps with the prefixes of the plan.
+/// `ErrorKind::Refused` if the folder has a plan already.
 pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<PlanIndex>, Error> {
     let files = files_at(client, folder)?;
-    if let Some(there) = files.list("index")?.first().or(files.list("planning")?.first()) {
+    check_folder(folder, [&plan.source()?, &plan.destination()?])?;
+    let names: Vec<String> = files.list("index")?.into_iter().filter(|name| is_index(name)).collect();
+    if let Some(there) = names.first().or(files.list("planning")?.first()) {
         return Err(refused(files.shown(there), "this folder already has a plan; use another folder"));
     }
     let old = plan.index();
@@ -231,7 +236,6 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
     }
     let planner = random_name();
     let mut parts: Vec<PartEntry> = Vec::new();
-    let mut reached: BTreeMap<PartAction, Option<String>> = BTreeMap::new();
     for (number, entry) in plan.parts().iter().enumerate() {
         let mut failed = HashSet::new();
         let has_ended = rows(plan, number, &mut |row| {
@@ -240,10 +244,11 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
             }
             Ok(())
         })?;
-        if !has_ended {
-            return Err(usage(plan.folder(), format!("part {number} hasn't ended yet")));
+        let waits = !has_ended && entry.action == PartAction::Remove && old.kind == PlanKind::Sync;
+        if !has_ended && !waits {
+            return Err(usage(plan.folder(), format!("part {number} hasn't ended yet; run it first")));
         }
-        if failed.is_empty() {
+        if failed.is_empty() && !waits {
             continue;
         }
         let file = fetch(&*plan.files, &entry.name, (entry.size, &entry.crc32c))?;
@@ -252,46 +257,53 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
             _ => plan.source()?,
         };
         let Location::Object { provider, .. } = &at else { continue };
-        let request = ListRequest::new(at.clone()).recursive(true).inventory(file.path().to_path_buf());
-        let mut listing = client.list(request);
-        let mut objects: Vec<ObjectMeta> = Vec::with_capacity(failed.len());
-        while let Some(object) = listing.next_blocking() {
-            if let Entry::Object(object) = object?
-                && failed.contains(&format!("{}://{}", provider.scheme(), object.id))
-            {
-                objects.push(*object);
+        let mut found = SortedNames::rows(
+            client,
+            &at,
+            (&entry.range, entry.rows),
+            (file.path(), plan.files.shown(&entry.name)),
+        );
+        let mut again = FailedRows { lines: LinesWriter::begin()?, rows: 0, bytes: 0 };
+        let mut looked_up: Vec<ObjectMeta> = Vec::new();
+        while let Some(object) = found.take()? {
+            if !waits && !failed.contains(&format!("{}://{}", provider.scheme(), object.id)) {
+                continue;
+            }
+            match entry.action {
+                PartAction::Copy => looked_up.push(*object),
+                _ => again.add(entry.action, *provider, &object)?,
             }
         }
-        if entry.action == PartAction::Copy {
-            objects = present(client, *provider, objects)?;
+        for object in present(client, *provider, looked_up)? {
+            again.add(entry.action, *provider, &object)?;
         }
-        let mut lines = LinesWriter::begin()?;
-        for object in &objects {
-            lines.object(entry.action, *provider, object)?;
-        }
+        let FailedRows { lines, rows, bytes } = again;
         let finished = lines.finish()?;
         let name = format!("parts/{:06}-{planner}.jsonl.zst", parts.len());
         files.put_file(&name, finished.file.path())?;
-        let after = reached.insert(entry.action, entry.range.through.clone()).flatten();
+        let reached = parts.iter().rfind(|part| part.action == entry.action);
         parts.push(PartEntry {
             name,
-            range: KeyRange::new(after, entry.range.through.clone()),
-            rows: objects.len() as u64,
-            bytes: objects.iter().map(|object| object.size).sum(),
+            range: KeyRange::new(
+                reached.and_then(|part| part.range.through.clone()),
+                entry.range.through.clone(),
+            ),
+            rows,
+            bytes,
             size: finished.size,
             crc32c: finished.crc32c,
             closes: true,
             action: entry.action,
         });
     }
-    if parts.is_empty() {
-        return Ok(None);
-    }
-    // The last part of each kind covers the rest of the keys, because the parts in between had no failures.
-    for action in reached.keys() {
-        if let Some(last) = parts.iter_mut().rfind(|part| part.action == *action) {
+    // The parts in between have no failures, so the last part of each action covers the rest of the names.
+    for action in [PartAction::Copy, PartAction::Remove] {
+        if let Some(last) = parts.iter_mut().rfind(|part| part.action == action) {
             last.range.through = None;
         }
+    }
+    if parts.is_empty() {
+        return Ok(None);
     }
     let index = PlanIndex {
         retry_of: Some(plan.folder().to_owned()),
@@ -302,7 +314,7 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
         parts,
         ..old.clone()
     };
-    let json = serde_json::to_vec_pretty(&index).map_err(|e| local("the index", e))?;
+    let (index, json) = index.sealed()?;
     match files.create("index.json", &json)? {
         Some(_) => Ok(Some(index)),
         None => {
@@ -311,12 +323,23 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
     }
 }
 
+/// The rows of a part that are repeated.
+struct FailedRows {
+    lines: LinesWriter,
+    rows: u64,
+    bytes: u64,
+}
+
+impl FailedRows {
+    fn add(&mut self, action: PartAction, provider: Provider, object: &ObjectMeta) -> Result<(), Error> {
+        self.rows += 1;
+        self.bytes = self.bytes.saturating_add(object.size);
+        self.lines.object(action, provider, object)
+    }
+}
+
 /// Looks objects up again, and leaves out those that are gone.
-fn present(
-    client: &Client,
-    provider: laneway::Provider,
-    objects: Vec<ObjectMeta>,
-) -> Result<Vec<ObjectMeta>, Error> {
+fn present(client: &Client, provider: Provider, objects: Vec<ObjectMeta>) -> Result<Vec<ObjectMeta>, Error> {
     let places =
         objects.iter().map(|object| Location::object(provider, &object.id.bucket, &object.id.key)).collect();
     let mut stats = client.stats(places);

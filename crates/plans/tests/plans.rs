@@ -52,6 +52,18 @@ impl Place {
         request
     }
 
+    /// Brings a plan's folder into the state before the index was written.
+    fn interrupt(&self, name: &str) {
+        let index = self.path(name).join("index.json");
+        let mut header: serde_json::Value = serde_json::from_slice(&fs::read(&index).unwrap()).unwrap();
+        header["rows"] = 0.into();
+        header["bytes"] = 0.into();
+        header["parts"] = serde_json::json!([]);
+        header["crc32c"] = "".into();
+        fs::remove_file(&index).unwrap();
+        fs::write(self.path(name).join("planning.json"), header.to_string()).unwrap();
+    }
+
     fn open(&self, name: &str) -> Result<Plan, Error> {
         Plan::open(&self.client, &self.at(name))
     }
@@ -95,7 +107,7 @@ fn planning_that_is_stopped_leaves_no_plan_and_continues_later() {
     request.stop.stop();
     let stopped = request.plan(&place.client, &place.at("p"), &|_| {}).unwrap_err();
     assert_eq!(stopped.kind(), ErrorKind::Cancelled);
-    assert!(place.open("p").unwrap_err().to_string().contains("isn't finished"));
+    assert!(place.open("p").is_err());
     request.stop = Stop::default();
     assert_eq!(request.plan(&place.client, &place.at("p"), &|_| {}).unwrap().objects, 250);
     assert_eq!(place.open("p").unwrap().index().rows, 250);
@@ -125,14 +137,8 @@ fn a_copy_is_planned_run_and_proven() {
 fn planning_that_was_interrupted_goes_on_after_its_last_part() {
     let place = Place::new();
     let whole = place.copy_plan("plan");
-    let index = fs::read(place.path("plan/index.json")).unwrap();
-    let mut header: serde_json::Value = serde_json::from_slice(&index).unwrap();
-    header["rows"] = 0.into();
-    header["bytes"] = 0.into();
-    header["parts"] = serde_json::json!([]);
-    fs::remove_file(place.path("plan/index.json")).unwrap();
+    place.interrupt("plan");
     fs::remove_file(place.path("plan/parts/000002.json")).unwrap();
-    fs::write(place.path("plan/planning.json"), header.to_string()).unwrap();
     let unfinished = place.open("plan").unwrap_err();
     assert!(unfinished.to_string().contains("isn't finished"), "{unfinished}");
 
@@ -149,6 +155,45 @@ fn planning_that_was_interrupted_goes_on_after_its_last_part() {
 }
 
 #[test]
+fn a_plan_whose_index_alone_is_missing_lists_nothing_again() {
+    let place = Place::new();
+    let whole = place.copy_plan("plan");
+    place.interrupt("plan");
+    let totals = place.copy_request().plan(&place.client, &place.at("plan"), &|_| {}).unwrap();
+    assert_eq!((totals.resumed_rows, totals.objects), (250, 250));
+    assert_eq!(place.open("plan").unwrap().parts(), whole.parts());
+}
+
+#[test]
+fn a_plan_that_another_process_makes_is_left_alone() {
+    let place = Place::new();
+    place.copy_plan("plan");
+    place.interrupt("plan");
+    let lease = r#"{"runner":"another","attempt":1,"term_s":60,"renewals":0}"#;
+    fs::write(place.path("plan/claims/planning.json"), lease).unwrap();
+    let error = place.copy_request().plan(&place.client, &place.at("plan"), &|_| {}).unwrap_err();
+    assert!(error.to_string().contains("another process makes this plan"), "{error}");
+    let given_up = lease.replace("60", "0");
+    fs::write(place.path("plan/claims/planning.json"), given_up).unwrap();
+    place.copy_request().plan(&place.client, &place.at("plan"), &|_| {}).unwrap();
+}
+
+#[test]
+fn ranges_without_objects_have_a_part_that_lists_the_destination() {
+    let place = Place::new();
+    place.server.store().put("into", "t/9", b"extra").unwrap();
+    let mut request = PlanRequest::verify(url("s3://from/t"), url("gs://into/t"));
+    for (after, through) in [(None, Some("5")), (Some("5"), None)] {
+        request.range = KeyRange::new(after.map(str::to_owned), through.map(str::to_owned));
+        request.plan(&place.client, &place.at("plan"), &|_| {}).unwrap();
+    }
+    let plan = place.open("plan").unwrap();
+    place.run_all(&plan).unwrap();
+    let status = PlanStatus::read(&plan).unwrap();
+    assert_eq!((status.failures["missing"], status.failures["extra"]), (250, 1));
+}
+
+#[test]
 fn ranges_are_planned_apart_and_run_together() {
     let place = Place::new();
     let mut request = place.copy_request();
@@ -156,6 +201,8 @@ fn ranges_are_planned_apart_and_run_together() {
     request.plan(&place.client, &place.at("plan"), &|_| {}).unwrap();
     let error = place.open("plan").unwrap_err();
     assert!(error.to_string().contains("up to \"0120\" isn't planned"), "{error}");
+    let twice = place.copy_request().plan(&place.client, &place.at("plan"), &|_| {}).unwrap_err();
+    assert!(twice.to_string().contains("already has a plan of these names"), "{twice}");
     request.range = KeyRange::new(None, Some("0120".to_owned()));
     request.plan(&place.client, &place.at("plan"), &|_| {}).unwrap();
     let plan = place.open("plan").unwrap();
@@ -184,8 +231,12 @@ fn a_sync_removes_only_once_every_copy_has_succeeded() {
     let early = runner.run_part(removal, &|_| {}).unwrap_err();
     assert!(early.to_string().contains("nothing is removed"), "{early}");
     let failed = place.run_all(&plan).unwrap_err();
-    assert!(failed.to_string().contains("1 copies of part 0 have failed"), "{failed}");
+    assert!(failed.to_string().contains("1 of the copies of part 0 have failed"), "{failed}");
     assert!(place.read("t/old").is_some());
+    let again = retry(&place.client, &plan, &place.at("again")).unwrap().unwrap();
+    assert_eq!(again.rows, 1, "the object is gone, and the removal is left");
+    assert_eq!(place.run_all(&place.open("again").unwrap()).unwrap().len(), 1);
+    assert!(place.read("t/old").is_none());
 
     let place = Place::new();
     place.server.store().put("into", "t/old", b"old").unwrap();
@@ -219,7 +270,34 @@ fn a_removal_spares_objects_that_were_replaced() {
     assert_eq!(rows["s3://from/t/0003"], RowOutcome::Failed);
     assert_eq!(rows["s3://from/t/0004"], RowOutcome::Done, "a missing object counts as removed");
     assert_eq!(store.keys("from"), ["t/0003"]);
-    assert!(place.check(&plan).is_clean(), "the planned version is gone");
+    let check = place.check(&plan);
+    assert!(check.is_clean() && check.replaced == 1 && check.same == 249, "{check:?}");
+}
+
+#[test]
+fn the_marker_of_a_folder_is_a_row_like_others() {
+    let place = Place::new();
+    place.server.store().put("from", "t/", b"").unwrap();
+    let plan = place.copy_plan("copy");
+    assert_eq!(place.run_all(&plan).unwrap().len(), 251);
+    assert!(place.read("u/t/").is_some() && place.check(&plan).is_clean());
+    PlanRequest::remove(url("s3://from/t")).plan(&place.client, &place.at("remove"), &|_| {}).unwrap();
+    let plan = place.open("remove").unwrap();
+    place.server.store().put("from", "t/", b"new").unwrap();
+    assert_eq!(place.run_all(&plan).unwrap()["s3://from/t/"], RowOutcome::Failed);
+    assert_eq!(place.server.store().keys("from"), ["t/"]);
+}
+
+#[test]
+fn a_check_of_a_copy_that_spares_objects_looks_for_them_only() {
+    let place = Place::new();
+    place.server.store().put("into", "u/t/0001", b"older").unwrap();
+    let mut request = place.copy_request();
+    request.options.no_clobber = true;
+    request.plan(&place.client, &place.at("plan"), &|_| {}).unwrap();
+    let plan = place.open("plan").unwrap();
+    assert_eq!(place.run_all(&plan).unwrap()["s3://from/t/0001"], RowOutcome::Skipped);
+    assert!(place.check(&plan).is_clean());
 }
 
 #[test]
@@ -398,6 +476,10 @@ fn requests_that_make_no_sense_are_refused_by_name() {
     let mut empty = place.copy_request();
     empty.range = KeyRange::new(Some("b".to_owned()), Some("a".to_owned()));
     refused(empty, "is empty");
+    for folder in ["s3://from/t/plan", "gs://into/", "gs://into/u/t/x"] {
+        let error = place.copy_request().plan(&place.client, &url(folder), &|_| {}).unwrap_err();
+        assert!(error.to_string().contains("overlap"), "{error}");
+    }
     let none = place.open("nothing").unwrap_err();
     assert!(none.to_string().contains("no plan in this folder"), "{none}");
 
@@ -405,4 +487,8 @@ fn requests_that_make_no_sense_are_refused_by_name() {
     assert!(plan.part(3).unwrap_err().to_string().contains("has 3 parts"));
     let twice = place.copy_request().plan(&place.client, &place.at("plan"), &|_| {}).unwrap_err();
     assert!(twice.to_string().contains("already has a plan"), "{twice}");
+
+    let missing = PlanRequest::copy(url("s3://from/none"), url("s3://into/"));
+    missing.plan(&place.client, &place.at("again"), &|_| {}).unwrap_err();
+    place.copy_request().plan(&place.client, &place.at("again"), &|_| {}).unwrap();
 }

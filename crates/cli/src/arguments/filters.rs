@@ -59,6 +59,16 @@ impl TimeOrAge {
 }
 
 impl FilterOptions {
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { rules, min_size, max_size, newer, older } = self;
+        rules.is_empty() && min_size.is_none() && max_size.is_none() && newer.is_none() && older.is_none()
+    }
+
+    /// Returns whether a time is given as an age, so that it depends on the present time.
+    pub(crate) fn has_age(&self) -> bool {
+        [self.newer, self.older].into_iter().flatten().any(|time| matches!(time, TimeOrAge::Ago(_)))
+    }
+
     /// Returns the filter. Reads files of rules, and counts ages back from `now`.
     ///
     /// # Errors

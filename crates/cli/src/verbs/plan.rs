@@ -26,8 +26,8 @@ use crate::job::Interrupt;
 /// Divide a very large transfer into parts that many machines can run
 ///
 /// A plan is a folder, local or in a bucket, that lists every object with its version and checksum. Any number of processes run its parts:
-/// `laneway plan run DIR`. They need no manager, and may be killed at any time. Then `laneway plan status DIR` tells what has become of the
-/// parts, and `laneway plan verify DIR` compares the plan with the destination.
+/// `laneway plan run DIR`. They need no manager, and may be killed at any time. `laneway plan status DIR` shows their state, and
+/// `laneway plan verify DIR` compares the plan with the destination.
 #[derive(Args, Debug)]
 pub(crate) struct PlanVerb {
     #[command(subcommand)]
@@ -75,8 +75,8 @@ struct CopyPlan {
 
 /// Plan a sync between two prefixes
 ///
-/// The plan copies an object if DST lacks it, if the sizes or checksums in the listings differ, or if the listings show neither. With
-/// --delete, the parts that remove objects only run once every copy has succeeded.
+/// The plan compares objects as `sync` does, but only by what the listings show: sizes, times, and with --checksum checksums. If they don't
+/// show whether two objects are equal, the object is copied. With --delete, the parts that remove objects only run once every copy has succeeded.
 #[derive(Args, Debug)]
 struct SyncPlan {
     /// Prefix, such as s3://bucket/prefix
@@ -91,6 +91,8 @@ struct SyncPlan {
     #[arg(long)]
     delete: bool,
     /// Plan nothing if more than N objects would be removed
+    ///
+    /// With --range, N is the limit of each range.
     ///
     /// Example: laneway plan sync --delete --max-delete 1000 s3://a/data s3://b/data --parts plan
     #[arg(long, value_name = "N", requires = "delete")]
@@ -145,7 +147,7 @@ struct VerifyPlan {
     /// Example: laneway plan verify plan --part 17
     #[arg(long, value_name = "N", conflicts_with = "parts")]
     part: Option<usize>,
-    /// Also print the objects at the destination that the plan doesn't name
+    /// Also print objects that are no faults: those that the plan doesn't name, and those that were replaced instead of removed
     ///
     /// Example: laneway plan verify --extra plan
     #[arg(long, conflicts_with = "parts")]
@@ -220,7 +222,7 @@ struct SourceOptions {
     filters: FilterOptions,
 }
 
-/// Run the parts of a plan that nobody else runs
+/// Run the parts of a plan that no other process runs
 ///
 /// Each part is claimed by a lease in the plan's folder. If a runner dies, its lease expires, and another runner repeats the part. Without
 /// --part, the command runs parts until none is left.
@@ -252,7 +254,7 @@ struct RunPlan {
     /// Let another runner repeat a part if its runner has not renewed its lease for TIME [default: 1m]
     ///
     /// Example: laneway plan run plan --lease 5m
-    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = quantity::parse_duration)]
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = lease)]
     lease: Option<Duration>,
     /// Use a store that ignores conditional writes; nobody else may run the plan
     ///
@@ -261,7 +263,7 @@ struct RunPlan {
     single_runner: bool,
 }
 
-/// Show what has become of a plan's parts
+/// Show the state of a plan's parts
 ///
 /// The exit status is 1 if rows have failed. On a terminal, --watch shows the state until all parts have ended.
 #[derive(Args, Debug)]
@@ -312,6 +314,14 @@ fn range(text: &str) -> Result<KeyRange, String> {
         text.split_once("..").ok_or("write a range as FROM..TO, where FROM or TO may be empty")?;
     let bound = |name: &str| Some(name.to_owned()).filter(|name| !name.is_empty());
     Ok(KeyRange::new(bound(from), bound(to)))
+}
+
+fn lease(text: &str) -> Result<Duration, String> {
+    let term = quantity::parse_duration(text).map_err(|e| e.to_string())?;
+    match (Duration::from_secs(3)..=Duration::from_secs(24 * 60 * 60)).contains(&term) {
+        true => Ok(term),
+        false => Err("a lease lasts between 3s and 1d".to_owned()),
+    }
 }
 
 /// A plan that was made, or would be made, as the record of kind `plan`.
@@ -376,6 +386,7 @@ struct CheckRecord {
     missing: u64,
     different: u64,
     left: u64,
+    replaced: u64,
     extra: u64,
 }
 
@@ -422,6 +433,12 @@ impl PlanVerb {
                 let mut file = BufWriter::new(File::create(&plan.file).map_err(failed)?);
                 let rows = laneway_plans::write_report(&opened, &mut file)?;
                 file.flush().map_err(failed)?;
+                if rows < opened.index().rows {
+                    context.complain(&format!(
+                        "{} of the plan have no outcome yet",
+                        rows_of(opened.index().rows - rows)
+                    ));
+                }
                 if !context.options.quiet {
                     say(&format!("{} written", rows_of(rows)));
                 }
@@ -510,7 +527,25 @@ impl PlanningOptions {
 }
 
 impl SourceOptions {
+    fn is_used(&self) -> bool {
+        let Self { inventory, range, part_rows, part_bytes, filters } = self;
+        inventory.is_some()
+            || range.is_some()
+            || part_rows.is_some()
+            || part_bytes.is_some()
+            || !filters.is_empty()
+    }
+
+    /// Adds the options to a request.
+    ///
+    /// # Errors
+    /// Fails for an age such as `--newer 7d`. The same command would mean other objects when it continues the plan, or on another machine.
     fn applied(self, mut request: PlanRequest) -> anyhow::Result<PlanRequest> {
+        if self.filters.has_age() {
+            return Err(
+                BadUsage::new("a plan needs a date or time for --newer and --older, not an age").into()
+            );
+        }
         request.filter = self.filters.filter(SystemTime::now())?;
         request.source_inventory = self.inventory.as_deref().map(Location::parse).transpose()?;
         request.range = self.range.unwrap_or_default();
@@ -618,6 +653,12 @@ impl VerifyPlan {
             let request = self.sources.applied(PlanRequest::verify(first, Location::parse(destination)?))?;
             return made(context, &request, &Location::parse(folder)?);
         }
+        if self.sources.is_used() {
+            return Err(BadUsage::new(
+                "filters, --inventory, --range and the sizes of parts need SRC, DST and --parts",
+            )
+            .into());
+        }
         let client = context.client()?;
         let plan = Plan::open(&client, &first)?;
         let stop = Stop::default();
@@ -634,22 +675,33 @@ impl VerifyPlan {
                 return Ok(Exit::Interrupted);
             }
             check.add(&PlanCheck::of_part(&plan, part, &mut |row| {
-                if unprinted.is_ok() && (self.extra || row.class.as_deref() != Some("extra")) {
+                let is_fault = !matches!(row.class.as_deref(), Some("extra" | "replaced"));
+                if unprinted.is_ok() && (self.extra || is_fault) {
                     unprinted = print_row(context, row);
                 }
             })?);
         }
         unprinted?;
-        let PlanCheck { same, unverified, missing, different, left, extra, .. } = check.clone();
+        let PlanCheck { same, unverified, missing, different, left, replaced, extra, .. } = check.clone();
         if context.options.json {
             let kind = "plan-check";
-            context.output.json(&CheckRecord { kind, same, unverified, missing, different, left, extra })?;
+            context.output.json(&CheckRecord {
+                kind,
+                same,
+                unverified,
+                missing,
+                different,
+                left,
+                replaced,
+                extra,
+            })?;
         } else if !context.options.quiet {
             let counts = [
                 (unverified, "by size only"),
                 (missing, "missing"),
                 (different, "different"),
                 (left, "not removed"),
+                (replaced, "replaced since, so not removed"),
                 (extra, "extra at the destination"),
             ];
             let counts: String = counts
@@ -842,13 +894,15 @@ impl ShowPlan {
                 (status.rows_done.saturating_sub(rows)) as f64 / then.elapsed().as_secs_f64().max(0.001)
             });
             before.get_or_insert((begun, status.rows_done));
-            let is_over = status.parts_ended() == status.parts.len();
+            let is_given_up = |part: &&PartState| matches!(part, PartState::GivenUp(_));
+            let given_up = status.parts.iter().filter(is_given_up).count();
+            let is_over = status.parts_ended() + given_up == status.parts.len();
             let is_last = is_over || !self.watch;
             if is_last || context.options.json || stderr().is_terminal() {
                 show(context, &status, rate)?;
             }
             if is_last {
-                return Ok(if status.rows_failed > 0 { Exit::Failed } else { Exit::Done });
+                return Ok(if status.rows_failed > 0 || given_up > 0 { Exit::Failed } else { Exit::Done });
             }
             std::thread::sleep(LOOK);
         }
@@ -902,7 +956,7 @@ fn show(context: &Context, status: &PlanStatus, rate: Option<f64>) -> std::io::R
                 "part {number}: its runner {runner} is gone (attempt {attempt}); another runner repeats it"
             ))?,
             PartState::GivenUp(attempts) => context.output.line(&format!(
-                "part {number}: {attempts} runners have died on it; run it alone with `laneway plan run --part {number}`"
+                "part {number}: {attempts} runners have died on it; `laneway plan run --part {number} DIR` runs it alone"
             ))?,
             _ => {}
         }

@@ -1,11 +1,15 @@
 //! Passes the body of a download to the caller's sink, after comparing the answer's head with the request.
 
+pub(crate) mod structured_body;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use laneway_lanes::{Breaks, ResponseHead, Route, Sink, SinkError};
+use bytes::Bytes;
+use laneway_lanes::{Breaks, Response, ResponseHead, Route, Sink, SinkError};
 
+use self::structured_body::{BodyPiece, StructuredBody, StructuredBodyError, content_of};
 use crate::unless::NOT_MODIFIED;
 use crate::{
     Checksums, ErrorKind, Get, GetHedge, GetRange, GetSink, HedgeMaker, ObjectId, ObjectMeta, SinkMaker,
@@ -15,10 +19,19 @@ use crate::{
 /// Reads an object's metadata from an answer's head. Each dialect has its own headers.
 pub(crate) type HeadReader = fn(&ObjectId, &ResponseHead) -> ObjectMeta;
 
+/// Returns the length of the content of a [structured body](structured_body), or `None` if the body is the content itself.
+/// Returns an error for a body that Laneway can't read. Each dialect has its own headers.
+pub(crate) type BodyReader = fn(&ResponseHead) -> Result<Option<u64>, String>;
+
+/// A segment of at most this many bytes is read to its end even if the caller needs no more bytes, because the checksum
+/// of the bytes that it has follows at the segment's end. Azure's segments have 4 MiB.
+const SEGMENT_REST_MAX: u64 = 4 << 20;
+
 /// The parts of a request with which the answer's head is compared.
 #[derive(Clone)]
 struct ExpectedHead {
     reader: HeadReader,
+    body: Option<BodyReader>,
     id: ObjectId,
     range: Option<GetRange>,
     version: Option<Version>,
@@ -50,6 +63,8 @@ pub(crate) struct DeliveredRange {
     pub(crate) meta: ObjectMeta,
     /// The bytes that the body carries.
     pub(crate) range: Range<u64>,
+    /// True if the body is a [structured body](structured_body), which has the store's checksums of its bytes.
+    pub(crate) is_structured: bool,
 }
 
 /// The reason why an answer is rejected.
@@ -60,6 +75,14 @@ pub(crate) struct RejectedResponse {
     pub(crate) message: String,
     /// True if only the object's size is missing. A caller that finds out the size can then accept the answer.
     pub(crate) lacks_size: bool,
+    /// True if the bytes were damaged on the way, so that another attempt may succeed.
+    pub(crate) is_damaged: bool,
+}
+
+impl From<StructuredBodyError> for RejectedResponse {
+    fn from(error: StructuredBodyError) -> Self {
+        Self { kind: ErrorKind::Integrity, message: error.to_string(), lacks_size: false, is_damaged: true }
+    }
 }
 
 #[derive(Default)]
@@ -68,6 +91,8 @@ struct DeliveryState {
     delivered: AtomicU64,
     /// True after a second request was sent while the first one was still running.
     hedged: AtomicBool,
+    /// True after a structured body has ended with its last checksum.
+    has_last_checksum: AtomicBool,
     described: Mutex<Option<DeliveredRange>>,
 }
 
@@ -75,6 +100,7 @@ impl<'a> Delivery<'a> {
     pub(crate) fn new(reader: HeadReader, get: &Get<'a>) -> Self {
         let asked = ExpectedHead {
             reader,
+            body: None,
             id: get.id.clone(),
             range: get.range.clone(),
             version: get.version.cloned(),
@@ -82,6 +108,12 @@ impl<'a> Delivery<'a> {
             size: get.size,
         };
         Self { asked, maker: get.sink, hedge: get.hedge, breaks: get.breaks, state: Arc::default() }
+    }
+
+    /// Accepts structured bodies, which `reader` recognizes by an answer's head.
+    pub(crate) fn structured(mut self, reader: BodyReader) -> Self {
+        self.asked.body = Some(reader);
+        self
     }
 
     /// Returns a sink for the next attempt, or `None` if the body is collected in memory.
@@ -108,7 +140,8 @@ impl<'a> Delivery<'a> {
     }
 
     fn adapted(&self, asked: ExpectedHead, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
-        Box::new(DeliverySink { asked, left: 0, state: Arc::clone(&self.state), inner })
+        let (state, structured) = (Arc::clone(&self.state), None);
+        Box::new(DeliverySink { asked, left: 0, structured, is_ending: false, state, inner })
     }
 
     /// Returns true if bytes have reached the caller's sink.
@@ -136,13 +169,35 @@ impl<'a> Delivery<'a> {
             None => self.asked.check(head),
         }
     }
+
+    /// Returns the content of an answer's body, if it was collected in memory, and the length of the content that arrived.
+    pub(crate) fn content(
+        &self,
+        response: &Response,
+        described: &DeliveredRange,
+    ) -> Result<(Bytes, u64), RejectedResponse> {
+        let len = described.range.end - described.range.start;
+        let is_collected = self.maker.is_none();
+        match described.is_structured {
+            false if is_collected => Ok((response.body.clone(), response.body.len() as u64)),
+            false => Ok((Bytes::new(), response.sunk)),
+            true if is_collected => match content_of(&response.body, len) {
+                Err(StructuredBodyError::Truncated) => Ok((Bytes::new(), 0)),
+                content => Ok((content?, len)),
+            },
+            true => {
+                let is_whole = response.stopped || self.state.has_last_checksum.load(Ordering::Acquire);
+                Ok((Bytes::new(), if is_whole { len } else { response.sunk.min(len.saturating_sub(1)) }))
+            }
+        }
+    }
 }
 
 impl ExpectedHead {
     /// Compares an answer's head with the request.
     fn check(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let described = self.describe(head)?;
-        let DeliveredRange { meta, range } = &described;
+        let DeliveredRange { meta, range, .. } = &described;
         let expected = self.range.as_ref().map_or(0..meta.size, |asked| asked.within(meta.size));
         if *range != expected {
             let message = format!(
@@ -158,7 +213,14 @@ impl ExpectedHead {
     fn describe(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let mut meta = (self.reader)(&self.id, head);
         let stored = Some(meta.size).filter(|size| *size > 0);
-        let range = if let Some((range, total)) = range_of(head, self.range.as_ref()) {
+        let content_len = self.structured_len(head)?;
+        let is_structured = content_len.is_some();
+        let len = content_len.or(head.content_length());
+        let range = if let Some((range, total)) = range_of(head, len, self.range.as_ref()) {
+            if content_len.is_some_and(|len| len != range.end - range.start) {
+                let message = "the length of the answer's content differs from that of its range";
+                return refuse(ErrorKind::Server, message);
+            }
             let Some(size) = total.or(stored).or(self.size) else {
                 return refuse(
                     ErrorKind::Server,
@@ -177,9 +239,10 @@ impl ExpectedHead {
         } else {
             // GCS sends gzip objects from about 8 MiB on with chunked encoding. Then only the header
             // `x-goog-stored-content-length` contains their length.
-            let Some(length) = head.content_length().or(stored).or(self.size) else {
-                let message = "the answer doesn't state its length".to_owned();
-                return Err(RejectedResponse { kind: ErrorKind::Unsupported, message, lacks_size: true });
+            let Some(length) = len.or(stored).or(self.size) else {
+                let (kind, message) =
+                    (ErrorKind::Unsupported, "the answer doesn't state its length".to_owned());
+                return Err(RejectedResponse { kind, message, lacks_size: true, is_damaged: false });
             };
             meta.size = length;
             0..length
@@ -199,7 +262,16 @@ impl ExpectedHead {
         if self.unless.as_ref().is_some_and(|unless| unless.is_met(&meta)) {
             return refuse(ErrorKind::NotModified, NOT_MODIFIED);
         }
-        Ok(DeliveredRange { meta, range })
+        Ok(DeliveredRange { meta, range, is_structured })
+    }
+
+    /// Returns the length of the content in a structured body, or `None` if the body isn't structured.
+    fn structured_len(&self, head: &ResponseHead) -> Result<Option<u64>, RejectedResponse> {
+        let Some(reader) = self.body else { return Ok(None) };
+        match reader(head) {
+            Ok(len) => Ok(len),
+            Err(message) => refuse(ErrorKind::Unsupported, message),
+        }
     }
 }
 
@@ -217,20 +289,24 @@ pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     says_nothing && meta.content_type.as_deref().map(str::to_ascii_lowercase).is_some_and(is_document)
 }
 
-fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<DeliveredRange, RejectedResponse> {
-    Err(RejectedResponse { kind, message: message.into(), lacks_size: false })
+fn refuse<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, RejectedResponse> {
+    Err(RejectedResponse { kind, message: message.into(), lacks_size: false, is_damaged: false })
 }
 
 /// Returns the range that an answer carries. Some servers send a range with status 200. Laneway accepts this if it
-/// requested a range and the length matches `Content-Range`.
-fn range_of(head: &ResponseHead, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
+/// requested a range and the length of the content, `len`, matches `Content-Range`.
+fn range_of(
+    head: &ResponseHead,
+    len: Option<u64>,
+    asked: Option<&GetRange>,
+) -> Option<(Range<u64>, Option<u64>)> {
     // If a request asks for the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers
     // 200.
-    if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
+    if matches!(asked, Some(GetRange::Last(_))) && len == Some(0) {
         return Some((0..0, Some(0)));
     }
     let (range, total) = head.header("content-range").and_then(content_range)?;
-    let fits = head.content_length().is_none_or(|length| length == range.end - range.start);
+    let fits = len.is_none_or(|len| len == range.end - range.start);
     (head.status.as_u16() == 206 || (asked.is_some() && fits)).then_some((range, total))
 }
 
@@ -251,8 +327,12 @@ pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
 
 struct DeliverySink {
     asked: ExpectedHead,
-    /// The number of bytes of the body that haven't arrived yet.
+    /// The number of bytes of the content that haven't arrived yet.
     left: u64,
+    /// The parser of the body, if it is structured.
+    structured: Option<StructuredBody>,
+    /// True if the caller needs no more bytes. The sink only waits for the checksum of those that the caller has.
+    is_ending: bool,
     state: Arc<DeliveryState>,
     inner: Box<dyn GetSink>,
 }
@@ -261,16 +341,53 @@ impl Sink for DeliverySink {
     fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         let described = self.asked.check(head)?;
         self.left = described.range.end - described.range.start;
+        let body_len = head.content_length();
+        self.structured = described.is_structured.then(|| StructuredBody::new(self.left, body_len));
         let route = self.inner.begin(&described.meta, described.range.clone())?;
+        if self.structured.is_some() {
+            self.inner.expect_checks();
+        }
         *self.state.described.lock().unwrap_or_else(|e| e.into_inner()) = Some(described);
         Ok(route)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<Route, SinkError> {
+        let Some(mut structured) = self.structured.take() else { return self.deliver(bytes) };
+        let mut route = Route::Stay;
+        while let Some(piece) = structured.next(&mut bytes).map_err(RejectedResponse::from)? {
+            match piece {
+                BodyPiece::Content(_) if self.is_ending => continue,
+                BodyPiece::Content(content) => route = self.deliver(content)?,
+                BodyPiece::Checked => {
+                    route = self.inner.checked()?;
+                    if self.is_ending {
+                        route = Route::Stop;
+                    }
+                }
+            }
+            if route == Route::Stop {
+                let left = structured.segment_left();
+                if matches!(piece, BodyPiece::Checked) || left > SEGMENT_REST_MAX {
+                    break;
+                }
+                (self.is_ending, route) = (true, Route::Stay);
+            }
+        }
+        if structured.is_complete() {
+            self.state.has_last_checksum.store(true, Ordering::Release);
+        }
+        self.structured = Some(structured);
+        Ok(route)
+    }
+}
+
+impl DeliverySink {
+    /// Passes bytes of the content on.
+    fn deliver(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
         // A chunked body may be longer than its head announced.
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
-            let message = "the server sent more bytes than the answer's headers announced".to_owned();
-            return Err(RejectedResponse { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
+            let message = "the server sent more bytes than the answer's headers announced";
+            return refuse(ErrorKind::Integrity, message).map_err(SinkError::from);
         };
         self.left = left;
         self.state.delivered.fetch_add(bytes.len() as u64, Ordering::Release);
@@ -311,6 +428,7 @@ mod tests {
     fn asked_for(reader: HeadReader) -> ExpectedHead {
         ExpectedHead {
             reader,
+            body: None,
             id: ObjectId::new("b", "k"),
             range: None,
             version: None,

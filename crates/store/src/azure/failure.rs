@@ -122,6 +122,12 @@ pub(super) fn is_stale(failure: &ErrorResponse) -> bool {
     failure.status == StatusCode::UNAUTHORIZED
 }
 
+/// Returns true if the service refuses a header, or the version of the protocol that another header names.
+pub(super) fn refuses_header(failure: &ErrorResponse) -> bool {
+    let codes = ["InvalidHeaderValue", "UnsupportedHeader", "FeatureNotSupported"];
+    failure.code.as_deref().is_some_and(|code| codes.contains(&code))
+}
+
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, HeaderValue};

@@ -1,10 +1,10 @@
 //! `head` and `get`: reads objects and their metadata.
 
-use http::Method;
+use http::{HeaderValue, Method};
 
-use super::Azure;
-use super::headers::{blob_target, meta, on_read};
-use crate::delivery::{Delivery, is_no_object};
+use super::headers::{blob_target, meta, on_read, structured_len};
+use super::{Azure, STRUCTURED_BODY};
+use crate::delivery::{Delivery, is_no_object, structured_body};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
@@ -28,6 +28,7 @@ fn get_request(
 ) -> Result<Outgoing, String> {
     let mut outgoing = Outgoing::new(Method::GET, blob_target(id, QueryString::new()));
     outgoing.expected = expected;
+    outgoing.headers.insert(STRUCTURED_BODY, HeaderValue::from_static(structured_body::FORMAT));
     if let Some(range) = range {
         outgoing.headers.insert("range", range.header());
     }
@@ -80,7 +81,7 @@ impl Azure {
 
     async fn download_range(&self, get: &Get<'_>, key_use: KeyUse) -> Result<Got, Error> {
         let exchange = Exchange::object(self, Operation::Get, get.id);
-        let delivery = Delivery::new(meta, get);
+        let delivery = Delivery::new(meta, get).structured(structured_len);
         let Get { id, version, unless, expected, .. } = *get;
         let outgoing = get_request(id, version, get.range.as_ref(), unless, expected)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?

@@ -267,6 +267,22 @@ pub(crate) struct RangeSink<O> {
     same: Option<(u64, Digest)>,
 }
 
+/// A sink reads at most this many bytes beyond its range to get the checksum of the segment in which its range ends.
+/// Azure's segments have 4 MiB.
+const BEYOND_MAX: u64 = 4 << 20;
+
+impl<O> RangeSink<O> {
+    /// Returns true if this answer, which is read up to the offset `own`, will soon bring the store's checksum of
+    /// bytes that are written but not checked.
+    fn is_waiting(&self, own: u64, state: &RangeState<O>) -> bool {
+        let Some(checks) = state.checks.as_ref().filter(|checks| checks.to < state.at) else { return false };
+        match own < state.at {
+            true => self.digest.is_some(),
+            false => self.same.as_ref().is_some_and(|(to, _)| *to > checks.to) && own - state.at < BEYOND_MAX,
+        }
+    }
+}
+
 impl<O: Output> GetSink for RangeSink<O> {
     fn begin(&mut self, meta: &ObjectMeta, range: Range<u64>) -> Result<Route, SinkError> {
         let mut state = self.writer.lock();
@@ -339,10 +355,10 @@ impl<O: Output> GetSink for RangeSink<O> {
             _ => {}
         }
         // If the answer ends here by itself, don't stop it. Stopping would close the connection, which other
-        // requests can use. An answer that only repeats bytes goes on while these bytes aren't checked.
-        let is_repeating = *own < *at && self.digest.is_some() && state.resume_at() < state.at;
-        let is_cut = state.at == state.output.end() && *own != self.answer_end && !is_repeating;
-        Ok(if is_cut { Route::Stop } else { Route::Stay })
+        // requests can use.
+        let (own, at) = (*own, state.at);
+        let is_cut = at == state.output.end() && own != self.answer_end;
+        Ok(if is_cut && !self.is_waiting(own, &state) { Route::Stop } else { Route::Stay })
     }
 
     fn expect_checks(&mut self) {
@@ -627,7 +643,7 @@ mod tests {
         let writer = writer();
         let (mut sink, _) = brings(writer.sink(), 2, b"23");
         writer.cut(|_, collected| collected.cut(5));
-        assert_eq!(sink.write(b"456").unwrap(), Route::Stop);
+        assert_eq!(sink.write(b"456").unwrap(), Route::Stay, "the checksum follows");
         assert_eq!(sink.checked().unwrap(), Route::Stop);
         let (run, bytes) = writer.finish();
         assert_eq!((run.is_checked, &bytes[..]), (true, &b"234"[..]));

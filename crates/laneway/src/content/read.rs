@@ -35,14 +35,17 @@ impl<O: Output> RangeWriter<O> {
     pub(crate) async fn fetch(self: &Arc<Self>, store: &Store, first: Get<'_>) -> Result<Option<Got>, Error> {
         let (id, breaks) = (first.id, Breaks::default());
         let (mut attempts, mut fruitless, mut farthest) = (0, 0, self.reached());
+        // The maximum number of bytes of the next request. If answers break off before the first checksum of the
+        // store, shorter ranges bring it earlier.
+        let mut most = u64::MAX;
         loop {
             let rest = self.rest();
             let get = match &rest {
                 Some((range, _)) if range.is_empty() => return Ok(None),
                 Some((range, of)) => Get {
-                    range: Some(range.clone().into()),
+                    range: Some((range.start..range.end.min(range.start.saturating_add(most))).into()),
                     version: of.version.as_ref(),
-                    expected: Some(range.end - range.start),
+                    expected: Some(most.min(range.end - range.start)),
                     size: Some(of.size),
                     ..Get::new(id)
                 },
@@ -52,6 +55,10 @@ impl<O: Output> RangeWriter<O> {
             let reached = self.reached();
             fruitless = if reached > farthest { 0 } else { fruitless + 1 };
             farthest = farthest.max(reached);
+            most = match self.unchecked() {
+                Some((range, _)) if fruitless > 0 => (range.end - range.start).div_ceil(2),
+                _ => most.saturating_mul(2),
+            };
             match (result, rest) {
                 // A hedge may have brought all that it was sent for, but the destination has grown meanwhile.
                 (Ok(got), None) => match self.rest() {
@@ -157,14 +164,14 @@ pub(crate) async fn read_range(
 
 /// Counts the reads whose bytes were damaged on their way.
 #[derive(Debug, Default)]
-struct DamagedReads(u32);
+pub(crate) struct DamagedReads(u32);
 
 impl DamagedReads {
     /// Permits another read after the first one with damaged bytes.
     ///
     /// # Errors
     /// The error of the read, if there must be no other read.
-    fn again(&mut self, error: Error) -> Result<(), Error> {
+    pub(crate) fn again(&mut self, error: Error) -> Result<(), Error> {
         if !error.is_mismatch() {
             return Err(error);
         }

@@ -12,6 +12,7 @@ use super::sliced::{Claims, DownloadTarget, LargeDownload};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::range_writer::{Output, RangeWriter};
 use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::plan::slices::SEGMENT_LEN;
 use crate::{Error, Progress};
 
 /// The destination of an opening stream's bytes.
@@ -149,6 +150,7 @@ impl Output for Opener {
                 self.claims = Claims::new(0, made.wanted);
                 if self.are_checks_expected {
                     self.claims.expect_checks();
+                    made.slices().cut_at(SEGMENT_LEN);
                 }
                 if let Some(large) = self.large.take() {
                     // Sending fails only if the job was cancelled.

@@ -21,7 +21,9 @@ use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
 use crate::location::url;
-use crate::plan::slices::{CLAIM_LEN, Slices, SplitChoice, StreamProgress, is_sliced, missing_ranges, split};
+use crate::plan::slices::{
+    CLAIM_LEN, SEGMENT_LEN, Slices, SplitChoice, StreamProgress, is_sliced, missing_ranges, split_at,
+};
 use crate::{CopyRequest, Error, Progress};
 
 /// Up to this size in bytes, an object is fetched in one stream if the store has only its MD5, because the
@@ -447,7 +449,8 @@ impl SliceWriter {
     pub(crate) fn split(&self, most: u64) -> Option<Range<u64>> {
         self.cut(|at, slice| {
             let mut left = at..slice.end;
-            let end = split(&mut left, most);
+            let unit = if slice.claims.unchecked.is_some() { SEGMENT_LEN } else { CLAIM_LEN };
+            let end = split_at(&mut left, most, unit);
             slice.end = left.end;
             end
         })

@@ -66,6 +66,8 @@ pub(crate) struct Azure {
     /// True after the endpoint has refused a request for a structured body. Older emulators refuse the version of the
     /// protocol. Others ignore the request.
     refuses_structured_bodies: AtomicBool,
+    /// True if the latest answer had no structured body although the request asked for one.
+    lacks_structured_bodies: AtomicBool,
 }
 
 impl Azure {
@@ -93,6 +95,7 @@ impl Azure {
             ignores_start: AtomicBool::new(false),
             lacks_put_from_url: AtomicBool::new(false),
             refuses_structured_bodies: AtomicBool::new(false),
+            lacks_structured_bodies: AtomicBool::new(false),
         }))
     }
 }

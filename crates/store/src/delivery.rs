@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use laneway_lanes::{Breaks, Response, ResponseHead, Route, Sink, SinkError};
+use md5::{Digest as _, Md5};
 
 use self::structured_body::{BodyPiece, StructuredBody, StructuredBodyError, content_of};
+use crate::checksum::encode_md5;
 use crate::unless::NOT_MODIFIED;
 use crate::{
     Checksums, ErrorKind, Get, GetHedge, GetRange, GetSink, HedgeMaker, ObjectId, ObjectMeta, SinkMaker,
@@ -23,15 +25,15 @@ pub(crate) type HeadReader = fn(&ObjectId, &ResponseHead) -> ObjectMeta;
 /// Returns an error for a body that Laneway can't read. Each dialect has its own headers.
 pub(crate) type BodyReader = fn(&ResponseHead) -> Result<Option<u64>, String>;
 
-/// A segment of at most this many bytes is read to its end even if the caller needs no more bytes, because the checksum
-/// of the bytes that it has follows at the segment's end. Azure's segments have 4 MiB.
-const SEGMENT_REST_MAX: u64 = 4 << 20;
+/// Returns the MD5 of the range that an answer carries, if its head has one.
+pub(crate) type RangeMd5Reader = fn(&ResponseHead) -> Option<[u8; 16]>;
 
 /// The parts of a request with which the answer's head is compared.
 #[derive(Clone)]
 struct ExpectedHead {
     reader: HeadReader,
     body: Option<BodyReader>,
+    range_md5: Option<RangeMd5Reader>,
     id: ObjectId,
     range: Option<GetRange>,
     version: Option<Version>,
@@ -63,8 +65,18 @@ pub(crate) struct DeliveredRange {
     pub(crate) meta: ObjectMeta,
     /// The bytes that the body carries.
     pub(crate) range: Range<u64>,
-    /// True if the body is a [structured body](structured_body), which has the store's checksums of its bytes.
-    pub(crate) is_structured: bool,
+    checks: BodyChecks,
+}
+
+/// The checksums of its bytes that an answer has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BodyChecks {
+    /// The bytes have no checksums, or only one of the whole object.
+    Nothing,
+    /// The body is a [structured body](structured_body).
+    Structured,
+    /// The head has the MD5 of the range.
+    Md5([u8; 16]),
 }
 
 /// The reason why an answer is rejected.
@@ -101,6 +113,7 @@ impl<'a> Delivery<'a> {
         let asked = ExpectedHead {
             reader,
             body: None,
+            range_md5: None,
             id: get.id.clone(),
             range: get.range.clone(),
             version: get.version.cloned(),
@@ -113,6 +126,12 @@ impl<'a> Delivery<'a> {
     /// Accepts structured bodies, which `reader` recognizes by an answer's head.
     pub(crate) fn structured(mut self, reader: BodyReader) -> Self {
         self.asked.body = Some(reader);
+        self
+    }
+
+    /// Compares the MD5 of the range, which `reader` finds in an answer's head.
+    pub(crate) fn range_md5(mut self, reader: RangeMd5Reader) -> Self {
+        self.asked.range_md5 = Some(reader);
         self
     }
 
@@ -140,8 +159,8 @@ impl<'a> Delivery<'a> {
     }
 
     fn adapted(&self, asked: ExpectedHead, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
-        let (state, structured) = (Arc::clone(&self.state), None);
-        Box::new(DeliverySink { asked, left: 0, structured, is_ending: false, state, inner })
+        let (state, parser) = (Arc::clone(&self.state), BodyParser::Plain);
+        Box::new(DeliverySink { asked, left: 0, parser, state, inner })
     }
 
     /// Returns true if bytes have reached the caller's sink.
@@ -178,19 +197,41 @@ impl<'a> Delivery<'a> {
     ) -> Result<(Bytes, u64), RejectedResponse> {
         let len = described.range.end - described.range.start;
         let is_collected = self.maker.is_none();
-        match described.is_structured {
-            false if is_collected => Ok((response.body.clone(), response.body.len() as u64)),
-            false => Ok((Bytes::new(), response.sunk)),
-            true if is_collected => match content_of(&response.body, len) {
-                Err(StructuredBodyError::Truncated) => Ok((Bytes::new(), 0)),
-                content => Ok((content?, len)),
-            },
-            true => {
-                let is_whole = response.stopped || self.state.has_last_checksum.load(Ordering::Acquire);
+        match described.checks {
+            BodyChecks::Structured if is_collected => Ok((content_of(&response.body, len)?, len)),
+            BodyChecks::Structured => {
+                let is_whole = self.state.has_last_checksum.load(Ordering::Acquire);
                 Ok((Bytes::new(), if is_whole { len } else { response.sunk.min(len.saturating_sub(1)) }))
+            }
+            _ if !is_collected => Ok((Bytes::new(), response.sunk)),
+            checks => {
+                let body = response.body.clone();
+                if let BodyChecks::Md5(md5) = checks
+                    && body.len() as u64 == len
+                {
+                    compare_md5(&Md5::digest(&body).into(), &md5)?;
+                }
+                let arrived = body.len() as u64;
+                Ok((body, arrived))
             }
         }
     }
+}
+
+impl DeliveredRange {
+    /// Returns true if the answer has the store's checksums of the bytes that it carries.
+    pub(crate) fn has_checks(&self) -> bool {
+        self.checks != BodyChecks::Nothing
+    }
+}
+
+fn compare_md5(ours: &[u8; 16], theirs: &[u8; 16]) -> Result<(), RejectedResponse> {
+    if ours == theirs {
+        return Ok(());
+    }
+    let (ours, theirs) = (encode_md5(*ours), encode_md5(*theirs));
+    let message = format!("the MD5 of the range's bytes is {ours}, but the store sent {theirs}");
+    Err(RejectedResponse { kind: ErrorKind::Integrity, message, lacks_size: false, is_damaged: true })
 }
 
 impl ExpectedHead {
@@ -214,7 +255,6 @@ impl ExpectedHead {
         let mut meta = (self.reader)(&self.id, head);
         let stored = Some(meta.size).filter(|size| *size > 0);
         let content_len = self.structured_len(head)?;
-        let is_structured = content_len.is_some();
         let len = content_len.or(head.content_length());
         let range = if let Some((range, total)) = range_of(head, len, self.range.as_ref()) {
             if content_len.is_some_and(|len| len != range.end - range.start) {
@@ -262,7 +302,13 @@ impl ExpectedHead {
         if self.unless.as_ref().is_some_and(|unless| unless.is_met(&meta)) {
             return refuse(ErrorKind::NotModified, NOT_MODIFIED);
         }
-        Ok(DeliveredRange { meta, range, is_structured })
+        let md5 = self.range_md5.filter(|_| head.status.as_u16() == 206).and_then(|reader| reader(head));
+        let checks = match md5 {
+            _ if content_len.is_some() => BodyChecks::Structured,
+            Some(md5) => BodyChecks::Md5(md5),
+            None => BodyChecks::Nothing,
+        };
+        Ok(DeliveredRange { meta, range, checks })
     }
 
     /// Returns the length of the content in a structured body, or `None` if the body isn't structured.
@@ -325,14 +371,18 @@ pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     Some((first..last.checked_add(1)?, total))
 }
 
+/// Compares a body's bytes with the checksums that came with them.
+enum BodyParser {
+    Plain,
+    Structured(StructuredBody),
+    Md5(Md5, [u8; 16]),
+}
+
 struct DeliverySink {
     asked: ExpectedHead,
     /// The number of bytes of the content that haven't arrived yet.
     left: u64,
-    /// The parser of the body, if it is structured.
-    structured: Option<StructuredBody>,
-    /// True if the caller needs no more bytes. The sink only waits for the checksum of those that the caller has.
-    is_ending: bool,
+    parser: BodyParser,
     state: Arc<DeliveryState>,
     inner: Box<dyn GetSink>,
 }
@@ -341,47 +391,63 @@ impl Sink for DeliverySink {
     fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         let described = self.asked.check(head)?;
         self.left = described.range.end - described.range.start;
-        let body_len = head.content_length();
-        self.structured = described.is_structured.then(|| StructuredBody::new(self.left, body_len));
+        self.parser = match described.checks {
+            BodyChecks::Nothing => BodyParser::Plain,
+            BodyChecks::Structured => {
+                BodyParser::Structured(StructuredBody::new(self.left, head.content_length()))
+            }
+            BodyChecks::Md5(md5) => BodyParser::Md5(Md5::new(), md5),
+        };
         let route = self.inner.begin(&described.meta, described.range.clone())?;
-        if self.structured.is_some() {
+        if !matches!(self.parser, BodyParser::Plain) {
             self.inner.expect_checks();
         }
         *self.state.described.lock().unwrap_or_else(|e| e.into_inner()) = Some(described);
         Ok(route)
     }
 
-    fn write(&mut self, mut bytes: &[u8]) -> Result<Route, SinkError> {
-        let Some(mut structured) = self.structured.take() else { return self.deliver(bytes) };
+    fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        match std::mem::replace(&mut self.parser, BodyParser::Plain) {
+            BodyParser::Plain => self.deliver(bytes),
+            BodyParser::Structured(structured) => self.take_structured(structured, bytes),
+            BodyParser::Md5(mut md5, expected) => {
+                md5.update(bytes);
+                let route = self.deliver(bytes)?;
+                if self.left > 0 {
+                    self.parser = BodyParser::Md5(md5, expected);
+                    return Ok(route);
+                }
+                compare_md5(&md5.finalize().into(), &expected)?;
+                self.inner.checked()
+            }
+        }
+    }
+}
+
+impl DeliverySink {
+    /// Passes the content on, and compares the checksums between its segments.
+    fn take_structured(
+        &mut self,
+        mut structured: StructuredBody,
+        mut bytes: &[u8],
+    ) -> Result<Route, SinkError> {
         let mut route = Route::Stay;
         while let Some(piece) = structured.next(&mut bytes).map_err(RejectedResponse::from)? {
-            match piece {
-                BodyPiece::Content(_) if self.is_ending => continue,
-                BodyPiece::Content(content) => route = self.deliver(content)?,
-                BodyPiece::Checked => {
-                    route = self.inner.checked()?;
-                    if self.is_ending {
-                        route = Route::Stop;
-                    }
-                }
-            }
+            route = match piece {
+                BodyPiece::Content(content) => self.deliver(content)?,
+                BodyPiece::Checked => self.inner.checked()?,
+            };
             if route == Route::Stop {
-                let left = structured.segment_left();
-                if matches!(piece, BodyPiece::Checked) || left > SEGMENT_REST_MAX {
-                    break;
-                }
-                (self.is_ending, route) = (true, Route::Stay);
+                return Ok(route);
             }
         }
         if structured.is_complete() {
             self.state.has_last_checksum.store(true, Ordering::Release);
         }
-        self.structured = Some(structured);
+        self.parser = BodyParser::Structured(structured);
         Ok(route)
     }
-}
 
-impl DeliverySink {
     /// Passes bytes of the content on.
     fn deliver(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
         // A chunked body may be longer than its head announced.
@@ -429,6 +495,7 @@ mod tests {
         ExpectedHead {
             reader,
             body: None,
+            range_md5: None,
             id: ObjectId::new("b", "k"),
             range: None,
             version: None,

@@ -143,7 +143,8 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         let rejected = |rejected| self.rejected(rejected).after(sent.attempts, sent.elapsed);
         let described = delivery.described(&sent.response.head).map_err(rejected)?;
         let (body, arrived) = delivery.content(&sent.response, &described).map_err(rejected)?;
-        let DeliveredRange { meta, range, is_structured } = described;
+        let has_checks = described.has_checks();
+        let DeliveredRange { meta, range, .. } = described;
         let ExchangeResponse { response, attempts, elapsed, .. } = sent;
         if !response.stopped && arrived != range.end - range.start {
             let message =
@@ -154,7 +155,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             meta,
             range,
             body,
-            checked: is_structured && !response.stopped,
+            checked: has_checks && !response.stopped,
             sunk: if delivery.maker.is_some() { arrived } else { response.sunk },
             stopped: response.stopped,
             attempts,

@@ -66,6 +66,11 @@ pub(super) fn structured_len(head: &ResponseHead) -> Result<Option<u64>, String>
     len.map(Some).ok_or_else(|| format!("the structured body has no {STRUCTURED_LEN}"))
 }
 
+/// Returns the MD5 of the range in an answer.
+pub(super) fn range_md5(head: &ResponseHead) -> Option<[u8; 16]> {
+    head.header("content-md5").and_then(decode_md5)
+}
+
 /// Returns the metadata in an answer's headers. The size is the length of the content, so for a range the caller must
 /// replace it.
 pub(super) fn meta(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {

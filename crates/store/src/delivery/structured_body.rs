@@ -171,14 +171,6 @@ impl StructuredBody {
         self.region == Region::End
     }
 
-    /// Returns how many bytes of the current segment's content are missing.
-    pub(crate) fn segment_left(&self) -> u64 {
-        match self.region {
-            Region::Content(left) => left,
-            _ => 0,
-        }
-    }
-
     /// Collects the next `N` bytes, and returns them once all have arrived.
     fn fill<const N: usize>(&mut self, bytes: &mut &[u8]) -> Option<[u8; N]> {
         let len = (N - self.filled).min(bytes.len());

@@ -76,6 +76,9 @@ fn advice(code: &str) -> Option<&'static str> {
             "The blob may have unfinished blocks of another program. The service removes them after a week, \
              or when the blob is written in one request.",
         ),
+        "InvalidBlockList" => Some(
+            "The service has discarded blocks of this upload, because another writer has stored the blob meanwhile.",
+        ),
         "SnapshotsPresent" => Some("Remove the blob's snapshots first."),
         _ => None,
     }

@@ -147,6 +147,18 @@ fn a_stream_that_breaks_within_a_segment_is_verified_to_its_end() {
 }
 
 #[test]
+fn if_all_answers_break_within_a_segment_shorter_ones_are_requested() {
+    let stage = Stage::new(AZURE);
+    let bytes = noise(4 * MIB, 1);
+    put(&stage, "k", "comp=block&blockid=YQ==", &bytes);
+    put(&stage, "k", "comp=blocklist", b"<BlockList><Latest>YQ==</Latest></BlockList>");
+    stage.server.set_faults(Faults::parse(["get cut@3MiB"]).unwrap());
+    let mut read = Vec::new();
+    let item = stage.client.read(&ReadRequest::new(stage.url("k")), &mut read).unwrap();
+    assert!(verified(&item) == Verified::InTransit && read == bytes);
+}
+
+#[test]
 fn a_resumed_download_is_verified_in_transit() {
     let (stage, bytes) = stage();
     std::fs::create_dir_all(stage.path("out")).unwrap();
@@ -157,6 +169,38 @@ fn a_resumed_download_is_verified_in_transit() {
     let report = Report::of(job);
     assert!(report.summary.kept_bytes > 0, "{report:?}");
     assert_eq!(downloaded(&stage, &bytes, &[]), Verified::InTransit);
+}
+
+/// Reads two ranges of one segment into memory, and returns the ranges that arrived or the class of the error.
+fn scattered(stage: &Stage, faults: &[&str]) -> Result<Vec<(usize, Vec<u8>)>, &'static str> {
+    let reader = stage.client.bucket("az://bucket/").unwrap().open("k").call().unwrap();
+    stage.server.set_faults(Faults::parse(faults.iter().copied()).unwrap());
+    let ranges = SCATTERED.map(|range| (range.start as u64..range.end as u64, vec![0; range.len()]));
+    let mut coming = reader.stream_ranges_into(ranges);
+    let mut arrived = Vec::new();
+    while let Some(range) = coming.next_blocking() {
+        let range = range.map_err(|error| {
+            assert!(arrived.is_empty(), "a range came before its checksum");
+            error.kind().name()
+        })?;
+        arrived.push((range.place, range.buffer));
+    }
+    stage.server.set_faults(Faults::default());
+    arrived.sort();
+    Ok(arrived)
+}
+
+/// Both ranges lie in one segment of one request, and the second one ends within the segment that follows.
+const SCATTERED: [std::ops::Range<usize>; 2] = [9 * MIB..9 * MIB + 10, 9 * MIB + 100..10 * MIB];
+
+#[test]
+fn a_range_in_the_callers_memory_arrives_after_its_checksum() {
+    let (stage, bytes) = stage();
+    let all: Vec<_> = SCATTERED.map(|range| bytes[range].to_vec()).into_iter().enumerate().collect();
+    for faults in [&[][..], &["get:1 corrupt@900000"], &["get:1 cut@900000"], &["get:1 truncate@900000"]] {
+        assert!(scattered(&stage, faults).as_ref() == Ok(&all), "{faults:?}");
+    }
+    assert_eq!(scattered(&stage, &["get corrupt@900000"]), Err("integrity"));
 }
 
 #[test]

@@ -65,6 +65,9 @@ pub(crate) trait Output: Send + 'static {
 
     /// Called when the store's checksums have confirmed all bytes before the offset `to`.
     fn checked(&mut self, _to: u64) {}
+
+    /// Called if the store's checksums won't confirm the bytes that were written after the last checked one.
+    fn give_up_checks(&mut self) {}
 }
 
 /// A range that is being fetched. All attempts to fetch it share this writer.
@@ -116,6 +119,13 @@ impl Checks {
 /// Returns the checksum of no bytes. Of all kinds it is the fastest one to compute.
 fn empty() -> Digest {
     Digest::new(CrcAlgorithm::Crc64Nvme)
+}
+
+impl<O: Output> RangeState<O> {
+    fn give_up_checks(&mut self) {
+        self.checks = None;
+        self.output.give_up_checks();
+    }
 }
 
 impl<O> RangeState<O> {
@@ -225,6 +235,11 @@ impl<O: Output> RangeWriter<O> {
         let (rest, of) = self.rest()?;
         let (at, _) = self.position();
         (rest.start < at).then_some((rest.start..at, of))
+    }
+
+    /// Lets the written bytes stay unchecked. The next request begins after them.
+    pub(crate) fn give_up_checks(&self) {
+        self.lock().give_up_checks();
     }
 
     /// Lets the progress count none of the written bytes, because another writer fetches them again.
@@ -351,7 +366,7 @@ impl<O: Output> GetSink for RangeSink<O> {
                     self.digest = None;
                 }
             }
-            (None, checks) if written > 0 => *checks = None,
+            (None, Some(_)) if written > 0 => state.give_up_checks(),
             _ => {}
         }
         // If the answer ends here by itself, don't stop it. Stopping would close the connection, which other
@@ -363,12 +378,11 @@ impl<O: Output> GetSink for RangeSink<O> {
 
     fn expect_checks(&mut self) {
         let mut state = self.writer.lock();
-        if state.attempt == self.attempt {
+        let RangeState { attempt, checks: Some(checks), output, .. } = &mut *state else { return };
+        if *attempt == self.attempt {
             self.digest = Some(self.base.clone());
-            if let Some(checks) = &mut state.checks {
-                checks.are_expected = true;
-            }
-            state.output.expect_checks();
+            checks.are_expected = true;
+            output.expect_checks();
         }
     }
 

@@ -14,6 +14,10 @@ use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
 
+/// After this many consecutive answers that broke off before the store's checksum of written bytes, these bytes
+/// stay unchecked, and the next request begins after them.
+const UNCHECKED_MAX: u32 = 2;
+
 /// After this many consecutive answers without a new byte of a range, the read fails.
 const FRUITLESS_MAX: u32 = 3;
 
@@ -35,17 +39,14 @@ impl<O: Output> RangeWriter<O> {
     pub(crate) async fn fetch(self: &Arc<Self>, store: &Store, first: Get<'_>) -> Result<Option<Got>, Error> {
         let (id, breaks) = (first.id, Breaks::default());
         let (mut attempts, mut fruitless, mut farthest) = (0, 0, self.reached());
-        // The maximum number of bytes of the next request. If answers break off before the first checksum of the
-        // store, shorter ranges bring it earlier.
-        let mut most = u64::MAX;
         loop {
             let rest = self.rest();
             let get = match &rest {
                 Some((range, _)) if range.is_empty() => return Ok(None),
                 Some((range, of)) => Get {
-                    range: Some((range.start..range.end.min(range.start.saturating_add(most))).into()),
+                    range: Some(range.clone().into()),
                     version: of.version.as_ref(),
-                    expected: Some(most.min(range.end - range.start)),
+                    expected: Some(range.end - range.start),
                     size: Some(of.size),
                     ..Get::new(id)
                 },
@@ -55,10 +56,10 @@ impl<O: Output> RangeWriter<O> {
             let reached = self.reached();
             fruitless = if reached > farthest { 0 } else { fruitless + 1 };
             farthest = farthest.max(reached);
-            most = match self.unchecked() {
-                Some((range, _)) if fruitless > 0 => (range.end - range.start).div_ceil(2),
-                _ => most.saturating_mul(2),
-            };
+            if fruitless >= UNCHECKED_MAX && self.unchecked().is_some() {
+                self.give_up_checks();
+                fruitless = 0;
+            }
             match (result, rest) {
                 // A hedge may have brought all that it was sent for, but the destination has grown meanwhile.
                 (Ok(got), None) => match self.rest() {

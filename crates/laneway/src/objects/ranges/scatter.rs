@@ -281,6 +281,11 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Scatter<B> {
             self.targets.count(bytes.place, bytes.len);
         }
     }
+
+    fn give_up_checks(&mut self) {
+        self.checked(u64::MAX);
+        self.unchecked = None;
+    }
 }
 
 impl Fetch<'_> {
@@ -321,7 +326,7 @@ impl Fetch<'_> {
                     };
                     match brought {
                         Ok(()) => {
-                            writer.end(|scatter| scatter.checked(u64::MAX));
+                            writer.end(Scatter::give_up_checks);
                             return Ok(());
                         }
                         // The bytes that aren't checked weren't counted, so they can be written again.

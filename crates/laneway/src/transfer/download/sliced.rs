@@ -431,6 +431,10 @@ impl Output for Slice {
     fn checked(&mut self, to: u64) {
         self.claims.checked(to, &self.staged);
     }
+
+    fn give_up_checks(&mut self) {
+        self.claims.give_up_checks(&self.staged);
+    }
 }
 
 impl SliceWriter {
@@ -495,6 +499,13 @@ impl Claims {
         let Some(unchecked) = &mut self.unchecked else { return };
         while let Some((start, run)) = unchecked.pop_front_if(|(start, run)| *start + run.len <= to) {
             staged.claim(start, &run.checked(true));
+        }
+    }
+
+    /// Records the claims that wait. Their bytes stay unchecked.
+    pub(crate) fn give_up_checks(&mut self, staged: &StagedFile) {
+        for (start, run) in self.unchecked.take().into_iter().flatten() {
+            staged.claim(start, &run);
         }
     }
 

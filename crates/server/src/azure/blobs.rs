@@ -664,12 +664,17 @@ pub(super) fn delete(call: &BlobCall<'_>) -> BlobResult {
     }
 }
 
-/// Undelete Blob. Without soft deletion it does nothing, as at the service.
+/// Undelete Blob. It does nothing to a blob that isn't deleted, as at the service.
 pub(super) fn undelete(call: &BlobCall<'_>) -> BlobResult {
-    match present(call)? {
-        Some(_) => Ok(empty(StatusCode::OK)),
-        None => Err(BlobError::new("BlobNotFound")),
+    if present(call)?.is_some() {
+        return Ok(empty(StatusCode::OK));
     }
+    let (objects, container, blob) = (&call.state.objects, &call.target.container, &call.target.blob);
+    let deleted = objects.newest_deleted(container, blob)?;
+    let (deleted, _) =
+        deleted.into_iter().find(|(object, _)| object.key == *blob).ok_or_else(|| missing(call))?;
+    objects.restore_deleted(container, blob, deleted.generation, &Precondition::default())?;
+    Ok(empty(StatusCode::OK))
 }
 
 #[cfg(test)]

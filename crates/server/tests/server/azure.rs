@@ -273,6 +273,30 @@ fn a_structured_body_has_a_checksum_of_each_segment() {
 }
 
 #[test]
+fn deleted_blobs_are_listed_on_request_and_can_be_undeleted() {
+    let rig = azure(|_| {});
+    rig.server.store().keep_deleted("demo").unwrap();
+    for (key, body) in [("a", "first"), ("a", "second"), ("b", "live")] {
+        put(&rig, &format!("/demo/{key}"), body);
+    }
+    assert_eq!(ask(&rig, "DELETE", "/demo/a", &[], "").header("x-ms-delete-type-permanent"), "false");
+    let list = |include: &str| {
+        ask(&rig, "GET", &format!("/demo?restype=container&comp=list{include}"), &[], "").text().to_owned()
+    };
+    assert_eq!(list("").matches("<Blob>").count(), 1);
+    let listed = list("&include=deleted");
+    assert_eq!(listed.matches("<Blob>").count(), 2, "{listed}");
+    assert!(listed.contains("<Name>a</Name><Deleted>true</Deleted><Properties><DeletedTime>"), "{listed}");
+    assert!(listed.contains("<RemainingRetentionDays>6</RemainingRetentionDays>"), "{listed}");
+    let undelete = |key: &str| code(&ask(&rig, "PUT", &format!("/demo/{key}?comp=undelete"), &[], ""));
+    assert_eq!((undelete("a"), undelete("b")), (refused(200, ""), refused(200, "")));
+    assert_eq!(undelete("none"), refused(404, "BlobNotFound"));
+    let back = ask(&rig, "GET", "/demo/a", &[], "");
+    assert_eq!((back.text(), back.header("content-md5").is_empty()), ("second", false));
+    assert_eq!(list("&include=deleted").matches("<Deleted>").count(), 0);
+}
+
+#[test]
 fn azurite_has_no_structured_bodies() {
     let rig = azure(|config| config.habits = Habits::named("azurite").unwrap_or_default());
     put(&rig, "/demo/k", "hello");

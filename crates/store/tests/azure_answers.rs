@@ -8,8 +8,8 @@ use bytes::Bytes;
 use laneway_lanes::{Lanes, LanesConfig, Trust};
 use laneway_server::{AzureConfig, Config, Habits, parse_fault};
 use laneway_store::{
-    Body, Checksums, Condition, Deletion, Environment, ErrorKind, Get, ObjectId, Part, Provider, PutOptions,
-    Settings, SignOptions, Store,
+    Body, Checksums, Condition, Deletion, Environment, ErrorKind, Get, List, ObjectId, Part, Provider,
+    PutOptions, Restoration, RestoreOptions, Settings, SignOptions, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -121,6 +121,38 @@ fn the_bytes_of_a_structured_body_are_checked_with_or_without_a_sink() {
         endpoint.set_faults(&["get corrupt@25"]);
         let error = store.get(Get::new(&id)).await.expect_err("a flipped bit");
         assert!(error.kind() == ErrorKind::Integrity && error.is_retryable(), "{error}");
+    });
+}
+
+#[test]
+fn a_deleted_blob_is_listed_and_brought_back() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    endpoint.server().store().keep_deleted(Endpoint::BUCKET).expect("the bucket exists");
+    run(async {
+        let store = with_key(&endpoint);
+        let deleted = List { versions: true, soft_deleted: true, ..List::new(Endpoint::BUCKET, "") };
+        let listed = async || {
+            let page = store.list(&deleted).await.unwrap_or_else(|e| panic!("{e}"));
+            let keys = page.objects.iter().map(|meta| meta.id.key.clone());
+            (keys.collect::<Vec<_>>(), page.objects.iter().all(|meta| meta.soft_deleted.is_some()))
+        };
+        for (key, bytes) in [("a", &b"old"[..]), ("a", b"new"), ("b", b"other"), ("live", b"x")] {
+            put(&store, key, bytes).await;
+        }
+        for key in ["a", "b"] {
+            store.delete(&id(key), &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        }
+        assert_eq!(listed().await, (vec!["a".to_owned(), "b".to_owned()], true));
+        let found = store.find_deleted(&id("a")).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(found.size, 3);
+        let restored = store.restore(&id("a"), &RestoreOptions::default()).await;
+        assert_eq!(restored.unwrap_or_else(|e| panic!("{e}")), Restoration::Readable);
+        assert_eq!(get(&store, "a").await, "new");
+        assert_eq!(listed().await.0, ["b"]);
+        let again = store.restore(&id("a"), &RestoreOptions::default()).await;
+        assert_eq!(again.unwrap_or_else(|e| panic!("{e}")), Restoration::NotNeeded);
+        let none = store.restore(&id("none"), &RestoreOptions::default()).await;
+        assert!(none.is_err_and(|error| error.is_not_found()));
     });
 }
 

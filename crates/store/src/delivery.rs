@@ -10,7 +10,7 @@ use bytes::Bytes;
 use laneway_lanes::{Breaks, Response, ResponseHead, Route, Sink, SinkError};
 use md5::{Digest as _, Md5};
 
-use self::structured_body::{BodyPiece, StructuredBody, StructuredBodyError, content_of};
+use self::structured_body::{BodyEvent, StructuredBody, StructuredBodyError, content_of};
 use crate::checksum::encode_md5;
 use crate::unless::NOT_MODIFIED;
 use crate::{
@@ -432,10 +432,10 @@ impl DeliverySink {
         mut bytes: &[u8],
     ) -> Result<Route, SinkError> {
         let mut route = Route::Stay;
-        while let Some(piece) = structured.next(&mut bytes).map_err(RejectedResponse::from)? {
-            route = match piece {
-                BodyPiece::Content(content) => self.deliver(content)?,
-                BodyPiece::Checked => self.inner.checked()?,
+        while let Some(event) = structured.next(&mut bytes).map_err(RejectedResponse::from)? {
+            route = match event {
+                BodyEvent::Content(content) => self.deliver(content)?,
+                BodyEvent::Checked => self.inner.checked()?,
             };
             if route == Route::Stop {
                 return Ok(route);

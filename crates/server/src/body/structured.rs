@@ -30,13 +30,13 @@ pub(crate) struct StructuredReader {
     /// The bytes of content that no segment header has announced yet, and those that the current segment lacks.
     unannounced: u64,
     segment_left: u64,
-    next: NextPiece,
+    next: NextFrame,
     segment: Digest,
     message: Digest,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NextPiece {
+enum NextFrame {
     Header,
     SegmentHeader,
     Content,
@@ -62,7 +62,7 @@ impl StructuredReader {
             number: 1,
             unannounced: len,
             segment_left: 0,
-            next: NextPiece::Header,
+            next: NextFrame::Header,
             segment: digest(),
             message: digest(),
         }
@@ -78,37 +78,37 @@ impl StructuredReader {
         let mut frames = BytesMut::new();
         loop {
             self.next = match self.next {
-                NextPiece::Header => {
+                NextFrame::Header => {
                     frames.put_u8(1);
                     frames.put_u64_le(self.left);
                     frames.put_u16_le(1);
                     frames.put_u16_le(self.segments);
-                    NextPiece::SegmentHeader
+                    NextFrame::SegmentHeader
                 }
-                NextPiece::SegmentHeader => {
+                NextFrame::SegmentHeader => {
                     self.segment_left = self.unannounced.min(self.segment_bytes);
                     self.unannounced -= self.segment_left;
                     frames.put_u16_le(self.number);
                     frames.put_u64_le(self.segment_left);
-                    NextPiece::Content
+                    NextFrame::Content
                 }
-                NextPiece::Content if self.segment_left == 0 => NextPiece::SegmentCrc,
-                NextPiece::Content if frames.is_empty() => {
+                NextFrame::Content if self.segment_left == 0 => NextFrame::SegmentCrc,
+                NextFrame::Content if frames.is_empty() => {
                     let read = self.read_content()?;
                     self.left -= read.as_ref().map_or(0, |bytes| bytes.len() as u64);
                     return Some(read);
                 }
-                NextPiece::SegmentCrc => {
+                NextFrame::SegmentCrc => {
                     frames.put_u64_le(self.segment.finalize_reset());
                     let is_last = self.number == self.segments;
                     self.number = self.number.wrapping_add(1);
-                    if is_last { NextPiece::MessageCrc } else { NextPiece::SegmentHeader }
+                    if is_last { NextFrame::MessageCrc } else { NextFrame::SegmentHeader }
                 }
-                NextPiece::MessageCrc => {
+                NextFrame::MessageCrc => {
                     frames.put_u64_le(self.message.finalize());
-                    NextPiece::End
+                    NextFrame::End
                 }
-                NextPiece::Content | NextPiece::End => break,
+                NextFrame::Content | NextFrame::End => break,
             };
         }
         self.left = self.left.saturating_sub(frames.len() as u64);

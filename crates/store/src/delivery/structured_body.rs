@@ -23,9 +23,9 @@ const CRC_LEN: usize = 8;
 const MESSAGE_FRAME: u64 = (HEADER_LEN + CRC_LEN) as u64;
 const SEGMENT_FRAME: u64 = (SEGMENT_HEADER_LEN + CRC_LEN) as u64;
 
-/// The next part of a structured body.
+/// The next part of a structured body, as a parser finds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum BodyPiece<'b> {
+pub(crate) enum BodyEvent<'b> {
     /// Bytes of the content, which aren't checked yet.
     Content(&'b [u8]),
     /// The checksum of a segment was right, and so all content before it is.
@@ -107,14 +107,14 @@ impl StructuredBody {
         }
     }
 
-    /// Takes the next piece from the start of `bytes`. Returns `None` once all of `bytes` are taken.
+    /// Takes the next event from the start of `bytes`. Returns `None` once all of `bytes` are taken.
     ///
     /// # Errors
     /// A wrong checksum, or a body that contradicts itself.
     pub(crate) fn next<'b>(
         &mut self,
         bytes: &mut &'b [u8],
-    ) -> Result<Option<BodyPiece<'b>>, StructuredBodyError> {
+    ) -> Result<Option<BodyEvent<'b>>, StructuredBodyError> {
         loop {
             match self.region {
                 Region::Content(0) => self.region = Region::SegmentCrc,
@@ -128,7 +128,7 @@ impl StructuredBody {
                     self.segment.update(content);
                     self.message.update(content);
                     self.region = Region::Content(left - len as u64);
-                    return Ok(Some(BodyPiece::Content(content)));
+                    return Ok(Some(BodyEvent::Content(content)));
                 }
                 Region::Header => {
                     let Some(header) = self.fill::<HEADER_LEN>(bytes) else { return Ok(None) };
@@ -148,7 +148,7 @@ impl StructuredBody {
                     }
                     self.segment.reset();
                     self.region = self.after_segment();
-                    return Ok(Some(BodyPiece::Checked));
+                    return Ok(Some(BodyEvent::Checked));
                 }
                 Region::MessageCrc => {
                     let Some(theirs) = self.fill::<CRC_LEN>(bytes).map(u64::from_le_bytes) else {
@@ -237,17 +237,17 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 pub(crate) fn content_of(body: &Bytes, content_len: u64) -> Result<Bytes, StructuredBodyError> {
     let mut structured = StructuredBody::new(content_len, None);
     let (mut left, mut one, mut more) = (&body[..], Bytes::new(), Vec::new());
-    while let Some(piece) = structured.next(&mut left)? {
-        match piece {
-            BodyPiece::Content(content) if one.is_empty() => one = body.slice_ref(content),
-            BodyPiece::Content(content) => {
+    while let Some(event) = structured.next(&mut left)? {
+        match event {
+            BodyEvent::Content(content) if one.is_empty() => one = body.slice_ref(content),
+            BodyEvent::Content(content) => {
                 if more.is_empty() {
                     more.reserve(body.len());
                     more.extend_from_slice(&one);
                 }
                 more.extend_from_slice(content);
             }
-            BodyPiece::Checked => {}
+            BodyEvent::Checked => {}
         }
     }
     match structured.is_complete() {
@@ -262,7 +262,7 @@ pub(crate) fn content_of(body: &Bytes, content_len: u64) -> Result<Bytes, Struct
 pub(crate) mod fuzzing {
     use bytes::Bytes;
 
-    use super::{BodyPiece, StructuredBody, content_of};
+    use super::{BodyEvent, StructuredBody, content_of};
 
     /// Reads a structured body. The first eight bytes are the length of its content. The result must be the same for
     /// every length of the chunks in which the body arrives.
@@ -274,8 +274,8 @@ pub(crate) mod fuzzing {
             let mut structured = StructuredBody::new(content_len, None);
             let mut content = Vec::new();
             let mut take = |mut chunk: &[u8]| {
-                while let Some(piece) = structured.next(&mut chunk)? {
-                    if let BodyPiece::Content(bytes) = piece {
+                while let Some(event) = structured.next(&mut chunk)? {
+                    if let BodyEvent::Content(bytes) = event {
                         content.extend_from_slice(bytes);
                     }
                 }
@@ -333,10 +333,10 @@ mod tests {
                 let mut structured = StructuredBody::new(CONTENT.len() as u64, Some(segments.len() as u64));
                 let (mut content, mut checked) = (Vec::new(), 0);
                 for mut chunk in segments.chunks(step) {
-                    while let Some(piece) = structured.next(&mut chunk).unwrap() {
-                        match piece {
-                            BodyPiece::Content(bytes) => content.extend_from_slice(bytes),
-                            BodyPiece::Checked => checked = content.len(),
+                    while let Some(event) = structured.next(&mut chunk).unwrap() {
+                        match event {
+                            BodyEvent::Content(bytes) => content.extend_from_slice(bytes),
+                            BodyEvent::Checked => checked = content.len(),
                         }
                     }
                 }

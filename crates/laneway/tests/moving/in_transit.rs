@@ -212,6 +212,14 @@ fn without_structured_bodies_such_a_blob_is_unverified() {
 }
 
 #[test]
+fn a_move_removes_a_blob_that_was_verified_in_transit() {
+    let (stage, bytes) = stage();
+    let request = CopyRequest::new(vec![stage.url("k")], stage.path("out/k").as_path().into());
+    stage.copy(request.remove_source(true)).all_verified();
+    assert!(std::fs::read(stage.path("out/k")).unwrap() == bytes && stage.keys().is_empty());
+}
+
+#[test]
 fn a_copy_to_another_store_is_verified_where_it_was_read() {
     let (mut stage, bytes) = stage();
     let (url, azure, s3) = (stage.server.url(), AzureConfig::default(), S3Config::default());

@@ -480,3 +480,26 @@ fn deleted_objects_are_listed_and_brought_back_where_the_store_keeps_them() {
     }
     laneway.run(["restore", "--days", "1", "gs://bucket/b"]).exits(1).complains(&["neither days"]);
 }
+
+#[test]
+fn deleted_blobs_are_listed_and_brought_back_one_by_one() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    let (program, store) = (endpoint.program(LANEWAY), endpoint.server().store());
+    let [(name, value), (key_name, key)] = endpoint.azure_variables();
+    let laneway = program.with(name, value).with(key_name, key);
+    store.keep_deleted("bucket").expect("there is the bucket");
+    for key in ["a/1", "a/2"] {
+        store.put("bucket", key, key.as_bytes()).expect("stored");
+    }
+    laneway.run(["rm", "az://bucket/a/1"]).succeeds();
+    let listed = laneway.run(["ls", "-r", "--json", "--soft-deleted", "az://bucket/a"]).succeeds();
+    assert_eq!((listed.json().len(), &listed.json()[0]["url"]), (1, &"az://bucket/a/1".into()));
+    assert!(listed.json()[0]["soft_deleted"].is_string());
+    let planned = laneway.run(["restore", "--dry-run", "az://bucket/a/1"]).succeeds();
+    assert!(planned.stderr.contains("would restore 1 object"), "{}", planned.stderr);
+    laneway.run(["restore", "az://bucket/a/1"]).succeeds();
+    assert_eq!(store.read("bucket", "a/1").expect("it is back"), b"a/1");
+    for arguments in [&["restore", "az://bucket/none"][..], &["restore", "--dry-run", "az://bucket/none"]] {
+        laneway.run(arguments).exits(1).complains(&["az://bucket/none"]);
+    }
+}

@@ -28,7 +28,7 @@ const fn target(name: &'static str, feed: fn(&[u8])) -> Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 28] = [
+pub const TARGETS: [Target; 29] = [
     // These read data from a server.
     target("h1_answer", lanes::h1_answer),
     target("events", lanes::events),
@@ -43,6 +43,7 @@ pub const TARGETS: [Target; 28] = [
     target("gcs_headers", store::gcs_headers),
     target("gcs_batch", store::gcs_batch),
     target("range", store::range),
+    target("structured_body", store::structured_body),
     target("timestamp", store::timestamp),
     target("checksum", store::checksum),
     target("parquet_footer", library::parquet_footer),

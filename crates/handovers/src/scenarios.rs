@@ -388,6 +388,54 @@ pub fn two_answers_and_a_cut() {
     is_whole(&writer, &progress, end);
 }
 
+/// The length of a segment with a checksum.
+const SEGMENT: u64 = 6;
+
+/// Writes the bytes of a response that has a checksum after each segment.
+fn bring_checked(sink: &mut dyn GetSink, from: u64, to: u64, chunk: u64) {
+    if sink.begin(&meta(), from..to).expect("it begins") == Route::Stop {
+        return;
+    }
+    sink.expect_checks();
+    let mut at = from;
+    while at < to {
+        let segment_end = to.min(at + SEGMENT - (at - from) % SEGMENT);
+        let bytes: Vec<u8> = (at..segment_end.min(at + chunk)).map(byte).collect();
+        at += bytes.len() as u64;
+        if sink.write(&bytes).expect("it is taken") == Route::Stop {
+            return;
+        }
+        if at == segment_end && sink.checked().expect("it is noted") == Route::Stop {
+            return;
+        }
+    }
+}
+
+/// Two responses with checksums bring the same bytes. In the end all bytes are checked, whichever response brought them,
+/// even if the range's end moves meanwhile.
+pub fn two_checked_answers_and_a_cut() {
+    let (writer, progress) = writer();
+    let mut first = writer.sink();
+    let hedged = Arc::clone(&writer);
+    let threads = [
+        shuttle::thread::spawn(move || bring_checked(&mut first, START, END, 4)),
+        shuttle::thread::spawn(move || {
+            if let GetHedge::Send(Some(range), mut sink) = hedged.hedge() {
+                bring_checked(&mut *sink, range.start, range.end, 3);
+            }
+        }),
+    ];
+    let end = writer.cut(|at, slice| {
+        slice.end = slice.end.min(CUT.max(at));
+        slice.end
+    });
+    for thread in threads {
+        thread.join().expect("it ends");
+    }
+    assert!(writer.end_checked(|_, is_checked| is_checked), "some bytes aren't checked");
+    is_whole(&writer, &progress, end);
+}
+
 /// After another attempt has begun, bytes of an earlier attempt are no longer written.
 pub fn an_attempt_that_was_given_up_writes_no_more() {
     let (writer, progress) = writer();

@@ -15,6 +15,10 @@ impl Error {
         Self(format!("{}: {}", target.into(), message.into()))
     }
 
+    pub(crate) fn mismatch(target: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::integrity(target, message)
+    }
+
     pub(crate) fn source(target: impl Into<String>, message: impl Into<String>) -> Self {
         Self::integrity(target, message)
     }

@@ -23,6 +23,11 @@ fn a_request_and_its_hedge_write_each_byte_once_even_if_the_end_moves() {
 }
 
 #[test]
+fn the_bytes_of_a_request_and_its_hedge_are_all_checked() {
+    explore(scenarios::two_checked_answers_and_a_cut);
+}
+
+#[test]
 fn an_attempt_that_was_given_up_writes_no_more() {
     explore(scenarios::an_attempt_that_was_given_up_writes_no_more);
 }

@@ -337,9 +337,13 @@ impl From<Cause> for Error {
 }
 
 impl From<laneway_store::Error> for Error {
-    /// If one of Laneway's own sinks failed, returns the sink's original error with the number of attempts.
-    /// Wraps any other error.
+    /// If one of Laneway's own sinks failed, returns the sink's original error with the number of attempts. If
+    /// bytes were damaged on their way from the store, returns the error of a wrong checksum. Wraps any other
+    /// error.
     fn from(error: laneway_store::Error) -> Self {
+        if error.kind() == laneway_store::ErrorKind::Integrity && error.is_retryable() {
+            return Self::mismatch(error.target(), error.message()).after(error.attempts());
+        }
         if error.kind() != laneway_store::ErrorKind::Sink {
             return Self::from(Cause::Store(error));
         }

@@ -175,6 +175,9 @@ pub enum Verified {
     CompositeSha1,
     /// The MD5 of each part, and the MD5 of these checksums: an ETag that ends in the number of parts.
     CompositeMd5,
+    /// The checksums that the store computed of the bytes while it sent them, range by range. It keeps no checksum
+    /// of the whole object that Laneway can compute.
+    InTransit,
     /// Only the size was compared, because the store reported no checksum that Laneway can compute.
     Unverified,
     /// There was nothing to verify, because no bytes passed through this machine.
@@ -206,6 +209,7 @@ impl fmt::Display for Verified {
             Self::CompositeSha256 => "sha256-parts",
             Self::CompositeSha1 => "sha1-parts",
             Self::CompositeMd5 => "md5-parts",
+            Self::InTransit => "in-transit",
             Self::Unverified => "unverified",
             Self::NotApplicable => "not-applicable",
         })

@@ -3,11 +3,13 @@
 pub(crate) mod aws_chunked;
 mod request;
 mod response;
+mod structured;
 
 pub(crate) use self::request::{DocumentBytes, IncomingDocument};
 pub(crate) use crate::counters::RunningRequest;
 pub(crate) use request::RequestBody;
 pub(crate) use response::{ObjectStream, ResponseBody};
+pub(crate) use structured::StructuredReader;
 
 /// The entry point of the fuzzer for `aws-chunked` bodies.
 #[cfg(feature = "fuzzing")]

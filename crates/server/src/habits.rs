@@ -101,6 +101,8 @@ pub struct AzureHabits {
     pub crc64: bool,
     /// If false, `x-ms-range-get-content-crc64` gets 500 `FeatureNotSupported`.
     pub range_crc64: bool,
+    /// If true, an answer has a structured body if the request asks for one. Otherwise, such requests are ignored.
+    pub structured_bodies: bool,
     /// If true, a wrong Content-MD5 gets 400 `Md5Mismatch`, and otherwise 400 `InvalidOperation`.
     pub md5_mismatch: bool,
     /// If true, a range of the last bytes is ignored. If false, the answer is 206 with a `Content-Range` that isn't valid.
@@ -117,6 +119,7 @@ impl AzureHabits {
         put_blob_from_url: true,
         crc64: true,
         range_crc64: true,
+        structured_bodies: true,
         md5_mismatch: true,
         suffix_ranges_ignored: true,
         start_from: Honoured,
@@ -128,6 +131,7 @@ impl AzureHabits {
         missing_before_conditions: false,
         put_blob_from_url: false,
         range_crc64: false,
+        structured_bodies: false,
         suffix_ranges_ignored: false,
         container_batches_by_account_sas: false,
         ..AzureHabits::STRICT

@@ -15,7 +15,7 @@ mod set_meta;
 mod sign;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{HeaderMap, HeaderValue};
 use laneway_lanes::{Lanes, Protocol, Request, Response};
@@ -34,6 +34,13 @@ use crate::{CustomerKey, Encryption, Error, ErrorKind, Operation, Provider, Sett
 /// The version of the protocol. It is the first one in which listings can name every blob and a blob can be copied in one
 /// request, so old emulators know it too.
 const VERSION: &str = "2021-12-02";
+
+/// The version of requests for [structured bodies](crate::delivery::structured_body). It is the first one that has them
+/// (<https://github.com/Azure/azure-rest-api-specs/pull/30174>).
+const STRUCTURED_BODY_VERSION: &str = "2025-01-05";
+
+/// The header that asks for a structured body, and that says that an answer has one.
+const STRUCTURED_BODY: &str = "x-ms-structured-body";
 
 const CUSTOMER_KEY: KeyHeaders =
     ["x-ms-encryption-algorithm", "x-ms-encryption-key", "x-ms-encryption-key-sha256"];
@@ -56,6 +63,11 @@ pub(crate) struct Azure {
     ignores_start: AtomicBool,
     /// True after the endpoint has refused Put Blob From URL, which emulators lack.
     lacks_put_from_url: AtomicBool,
+    /// True after the endpoint has refused a request for a structured body. Older emulators refuse the version of the
+    /// protocol. Others ignore the request.
+    refuses_structured_bodies: AtomicBool,
+    /// True if the latest answer had no structured body although the request asked for one.
+    lacks_structured_bodies: AtomicBool,
 }
 
 impl Azure {
@@ -82,6 +94,8 @@ impl Azure {
             blocks: BlockForms::default(),
             ignores_start: AtomicBool::new(false),
             lacks_put_from_url: AtomicBool::new(false),
+            refuses_structured_bodies: AtomicBool::new(false),
+            lacks_structured_bodies: AtomicBool::new(false),
         }))
     }
 }
@@ -151,6 +165,14 @@ impl HttpDialect for Azure {
             .map_err(|why| Error::new(ErrorKind::Invalid, Operation::Open, why))?;
         let mut headers = self.headers.clone();
         headers.extend(outgoing.headers.clone());
+        if headers.contains_key(STRUCTURED_BODY) {
+            match self.refuses_structured_bodies.load(Ordering::Acquire) {
+                true => drop(headers.remove(STRUCTURED_BODY)),
+                false => {
+                    drop(headers.insert("x-ms-version", HeaderValue::from_static(STRUCTURED_BODY_VERSION)))
+                }
+            }
+        }
         match outgoing.key_use {
             KeyUse::Nothing => {}
             KeyUse::Source => key(&mut headers, self.encryption.source_customer_key.as_ref()),
@@ -193,7 +215,11 @@ impl HttpDialect for Azure {
         failure::kind(failure)
     }
 
-    fn learn(&self, _bucket: &str, _: &Outgoing, failure: &ErrorResponse, credential: u64) -> bool {
+    fn learn(&self, _bucket: &str, outgoing: &Outgoing, failure: &ErrorResponse, credential: u64) -> bool {
+        if outgoing.headers.contains_key(STRUCTURED_BODY) && failure::refuses_header(failure) {
+            self.refuses_structured_bodies.store(true, Ordering::Release);
+            return true;
+        }
         failure::is_stale(failure) && self.credentials.replaces(credential)
     }
 }

@@ -1,11 +1,17 @@
 //! Passes the body of a download to the caller's sink, after comparing the answer's head with the request.
 
+pub(crate) mod structured_body;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use laneway_lanes::{Breaks, ResponseHead, Route, Sink, SinkError};
+use bytes::Bytes;
+use laneway_lanes::{Breaks, Response, ResponseHead, Route, Sink, SinkError};
+use md5::{Digest as _, Md5};
 
+use self::structured_body::{BodyEvent, StructuredBody, StructuredBodyError, content_of};
+use crate::checksum::encode_md5;
 use crate::unless::NOT_MODIFIED;
 use crate::{
     Checksums, ErrorKind, Get, GetHedge, GetRange, GetSink, HedgeMaker, ObjectId, ObjectMeta, SinkMaker,
@@ -15,10 +21,19 @@ use crate::{
 /// Reads an object's metadata from an answer's head. Each dialect has its own headers.
 pub(crate) type HeadReader = fn(&ObjectId, &ResponseHead) -> ObjectMeta;
 
+/// Returns the length of the content of a [structured body](structured_body), or `None` if the body is the content itself.
+/// Returns an error for a body that Laneway can't read. Each dialect has its own headers.
+pub(crate) type BodyReader = fn(&ResponseHead) -> Result<Option<u64>, String>;
+
+/// Returns the MD5 of the range that an answer carries, if its head has one.
+pub(crate) type RangeMd5Reader = fn(&ResponseHead) -> Option<[u8; 16]>;
+
 /// The parts of a request with which the answer's head is compared.
 #[derive(Clone)]
 struct ExpectedHead {
     reader: HeadReader,
+    body: Option<BodyReader>,
+    range_md5: Option<RangeMd5Reader>,
     id: ObjectId,
     range: Option<GetRange>,
     version: Option<Version>,
@@ -50,6 +65,18 @@ pub(crate) struct DeliveredRange {
     pub(crate) meta: ObjectMeta,
     /// The bytes that the body carries.
     pub(crate) range: Range<u64>,
+    checks: BodyChecks,
+}
+
+/// The checksums of its bytes that an answer has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BodyChecks {
+    /// The bytes have no checksums, or only one of the whole object.
+    Nothing,
+    /// The body is a [structured body](structured_body).
+    Structured,
+    /// The head has the MD5 of the range.
+    Md5([u8; 16]),
 }
 
 /// The reason why an answer is rejected.
@@ -60,6 +87,14 @@ pub(crate) struct RejectedResponse {
     pub(crate) message: String,
     /// True if only the object's size is missing. A caller that finds out the size can then accept the answer.
     pub(crate) lacks_size: bool,
+    /// True if the bytes were damaged on the way, so that another attempt may succeed.
+    pub(crate) is_damaged: bool,
+}
+
+impl From<StructuredBodyError> for RejectedResponse {
+    fn from(error: StructuredBodyError) -> Self {
+        Self { kind: ErrorKind::Integrity, message: error.to_string(), lacks_size: false, is_damaged: true }
+    }
 }
 
 #[derive(Default)]
@@ -68,6 +103,8 @@ struct DeliveryState {
     delivered: AtomicU64,
     /// True after a second request was sent while the first one was still running.
     hedged: AtomicBool,
+    /// True after a structured body has ended with its last checksum.
+    has_last_checksum: AtomicBool,
     described: Mutex<Option<DeliveredRange>>,
 }
 
@@ -75,6 +112,8 @@ impl<'a> Delivery<'a> {
     pub(crate) fn new(reader: HeadReader, get: &Get<'a>) -> Self {
         let asked = ExpectedHead {
             reader,
+            body: None,
+            range_md5: None,
             id: get.id.clone(),
             range: get.range.clone(),
             version: get.version.cloned(),
@@ -82,6 +121,18 @@ impl<'a> Delivery<'a> {
             size: get.size,
         };
         Self { asked, maker: get.sink, hedge: get.hedge, breaks: get.breaks, state: Arc::default() }
+    }
+
+    /// Accepts structured bodies, which `reader` recognizes by an answer's head.
+    pub(crate) fn structured(mut self, reader: BodyReader) -> Self {
+        self.asked.body = Some(reader);
+        self
+    }
+
+    /// Compares the MD5 of the range, which `reader` finds in an answer's head.
+    pub(crate) fn range_md5(mut self, reader: RangeMd5Reader) -> Self {
+        self.asked.range_md5 = Some(reader);
+        self
     }
 
     /// Returns a sink for the next attempt, or `None` if the body is collected in memory.
@@ -108,7 +159,8 @@ impl<'a> Delivery<'a> {
     }
 
     fn adapted(&self, asked: ExpectedHead, inner: Box<dyn GetSink>) -> Box<dyn Sink> {
-        Box::new(DeliverySink { asked, left: 0, state: Arc::clone(&self.state), inner })
+        let (state, parser) = (Arc::clone(&self.state), BodyParser::Plain);
+        Box::new(DeliverySink { asked, left: 0, parser, state, inner })
     }
 
     /// Returns true if bytes have reached the caller's sink.
@@ -136,13 +188,57 @@ impl<'a> Delivery<'a> {
             None => self.asked.check(head),
         }
     }
+
+    /// Returns the content of an answer's body, if it was collected in memory, and the length of the content that arrived.
+    pub(crate) fn content(
+        &self,
+        response: &Response,
+        described: &DeliveredRange,
+    ) -> Result<(Bytes, u64), RejectedResponse> {
+        let len = described.range.end - described.range.start;
+        let is_collected = self.maker.is_none();
+        match described.checks {
+            BodyChecks::Structured if is_collected => Ok((content_of(&response.body, len)?, len)),
+            BodyChecks::Structured => {
+                let is_whole = self.state.has_last_checksum.load(Ordering::Acquire);
+                Ok((Bytes::new(), if is_whole { len } else { response.sunk.min(len.saturating_sub(1)) }))
+            }
+            _ if !is_collected => Ok((Bytes::new(), response.sunk)),
+            checks => {
+                let body = response.body.clone();
+                if let BodyChecks::Md5(md5) = checks
+                    && body.len() as u64 == len
+                {
+                    compare_md5(&Md5::digest(&body).into(), &md5)?;
+                }
+                let arrived = body.len() as u64;
+                Ok((body, arrived))
+            }
+        }
+    }
+}
+
+impl DeliveredRange {
+    /// Returns true if the answer has the store's checksums of the bytes that it carries.
+    pub(crate) fn has_checks(&self) -> bool {
+        self.checks != BodyChecks::Nothing
+    }
+}
+
+fn compare_md5(ours: &[u8; 16], theirs: &[u8; 16]) -> Result<(), RejectedResponse> {
+    if ours == theirs {
+        return Ok(());
+    }
+    let (ours, theirs) = (encode_md5(*ours), encode_md5(*theirs));
+    let message = format!("the MD5 of the range's bytes is {ours}, but the store sent {theirs}");
+    Err(RejectedResponse { kind: ErrorKind::Integrity, message, lacks_size: false, is_damaged: true })
 }
 
 impl ExpectedHead {
     /// Compares an answer's head with the request.
     fn check(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let described = self.describe(head)?;
-        let DeliveredRange { meta, range } = &described;
+        let DeliveredRange { meta, range, .. } = &described;
         let expected = self.range.as_ref().map_or(0..meta.size, |asked| asked.within(meta.size));
         if *range != expected {
             let message = format!(
@@ -158,7 +254,13 @@ impl ExpectedHead {
     fn describe(&self, head: &ResponseHead) -> Result<DeliveredRange, RejectedResponse> {
         let mut meta = (self.reader)(&self.id, head);
         let stored = Some(meta.size).filter(|size| *size > 0);
-        let range = if let Some((range, total)) = range_of(head, self.range.as_ref()) {
+        let content_len = self.structured_len(head)?;
+        let len = content_len.or(head.content_length());
+        let range = if let Some((range, total)) = range_of(head, len, self.range.as_ref()) {
+            if content_len.is_some_and(|len| len != range.end - range.start) {
+                let message = "the length of the answer's content differs from that of its range";
+                return refuse(ErrorKind::Server, message);
+            }
             let Some(size) = total.or(stored).or(self.size) else {
                 return refuse(
                     ErrorKind::Server,
@@ -177,9 +279,10 @@ impl ExpectedHead {
         } else {
             // GCS sends gzip objects from about 8 MiB on with chunked encoding. Then only the header
             // `x-goog-stored-content-length` contains their length.
-            let Some(length) = head.content_length().or(stored).or(self.size) else {
-                let message = "the answer doesn't state its length".to_owned();
-                return Err(RejectedResponse { kind: ErrorKind::Unsupported, message, lacks_size: true });
+            let Some(length) = len.or(stored).or(self.size) else {
+                let (kind, message) =
+                    (ErrorKind::Unsupported, "the answer doesn't state its length".to_owned());
+                return Err(RejectedResponse { kind, message, lacks_size: true, is_damaged: false });
             };
             meta.size = length;
             0..length
@@ -199,7 +302,22 @@ impl ExpectedHead {
         if self.unless.as_ref().is_some_and(|unless| unless.is_met(&meta)) {
             return refuse(ErrorKind::NotModified, NOT_MODIFIED);
         }
-        Ok(DeliveredRange { meta, range })
+        let md5 = self.range_md5.filter(|_| head.status.as_u16() == 206).and_then(|reader| reader(head));
+        let checks = match md5 {
+            _ if content_len.is_some() => BodyChecks::Structured,
+            Some(md5) => BodyChecks::Md5(md5),
+            None => BodyChecks::Nothing,
+        };
+        Ok(DeliveredRange { meta, range, checks })
+    }
+
+    /// Returns the length of the content in a structured body, or `None` if the body isn't structured.
+    fn structured_len(&self, head: &ResponseHead) -> Result<Option<u64>, RejectedResponse> {
+        let Some(reader) = self.body else { return Ok(None) };
+        match reader(head) {
+            Ok(len) => Ok(len),
+            Err(message) => refuse(ErrorKind::Unsupported, message),
+        }
     }
 }
 
@@ -217,20 +335,24 @@ pub(crate) fn is_no_object(meta: &ObjectMeta) -> bool {
     says_nothing && meta.content_type.as_deref().map(str::to_ascii_lowercase).is_some_and(is_document)
 }
 
-fn refuse(kind: ErrorKind, message: impl Into<String>) -> Result<DeliveredRange, RejectedResponse> {
-    Err(RejectedResponse { kind, message: message.into(), lacks_size: false })
+fn refuse<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, RejectedResponse> {
+    Err(RejectedResponse { kind, message: message.into(), lacks_size: false, is_damaged: false })
 }
 
 /// Returns the range that an answer carries. Some servers send a range with status 200. Laneway accepts this if it
-/// requested a range and the length matches `Content-Range`.
-fn range_of(head: &ResponseHead, asked: Option<&GetRange>) -> Option<(Range<u64>, Option<u64>)> {
+/// requested a range and the length of the content, `len`, matches `Content-Range`.
+fn range_of(
+    head: &ResponseHead,
+    len: Option<u64>,
+    asked: Option<&GetRange>,
+) -> Option<(Range<u64>, Option<u64>)> {
     // If a request asks for the last bytes of an empty object, MinIO answers 206 with `bytes 0--1/0`, and S3 answers
     // 200.
-    if matches!(asked, Some(GetRange::Last(_))) && head.content_length() == Some(0) {
+    if matches!(asked, Some(GetRange::Last(_))) && len == Some(0) {
         return Some((0..0, Some(0)));
     }
     let (range, total) = head.header("content-range").and_then(content_range)?;
-    let fits = head.content_length().is_none_or(|length| length == range.end - range.start);
+    let fits = len.is_none_or(|len| len == range.end - range.start);
     (head.status.as_u16() == 206 || (asked.is_some() && fits)).then_some((range, total))
 }
 
@@ -249,10 +371,18 @@ pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
     Some((first..last.checked_add(1)?, total))
 }
 
+/// Compares a body's bytes with the checksums that came with them.
+enum BodyParser {
+    Plain,
+    Structured(StructuredBody),
+    Md5(Md5, [u8; 16]),
+}
+
 struct DeliverySink {
     asked: ExpectedHead,
-    /// The number of bytes of the body that haven't arrived yet.
+    /// The number of bytes of the content that haven't arrived yet.
     left: u64,
+    parser: BodyParser,
     state: Arc<DeliveryState>,
     inner: Box<dyn GetSink>,
 }
@@ -261,16 +391,69 @@ impl Sink for DeliverySink {
     fn begin(&mut self, head: &ResponseHead) -> Result<Route, SinkError> {
         let described = self.asked.check(head)?;
         self.left = described.range.end - described.range.start;
+        self.parser = match described.checks {
+            BodyChecks::Nothing => BodyParser::Plain,
+            BodyChecks::Structured => {
+                BodyParser::Structured(StructuredBody::new(self.left, head.content_length()))
+            }
+            BodyChecks::Md5(md5) => BodyParser::Md5(Md5::new(), md5),
+        };
         let route = self.inner.begin(&described.meta, described.range.clone())?;
+        if !matches!(self.parser, BodyParser::Plain) {
+            self.inner.expect_checks();
+        }
         *self.state.described.lock().unwrap_or_else(|e| e.into_inner()) = Some(described);
         Ok(route)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
+        match std::mem::replace(&mut self.parser, BodyParser::Plain) {
+            BodyParser::Plain => self.deliver(bytes),
+            BodyParser::Structured(structured) => self.take_structured(structured, bytes),
+            BodyParser::Md5(mut md5, expected) => {
+                md5.update(bytes);
+                let route = self.deliver(bytes)?;
+                if self.left > 0 {
+                    self.parser = BodyParser::Md5(md5, expected);
+                    return Ok(route);
+                }
+                compare_md5(&md5.finalize().into(), &expected)?;
+                self.inner.checked()
+            }
+        }
+    }
+}
+
+impl DeliverySink {
+    /// Passes the content on, and compares the checksums between its segments.
+    fn take_structured(
+        &mut self,
+        mut structured: StructuredBody,
+        mut bytes: &[u8],
+    ) -> Result<Route, SinkError> {
+        let mut route = Route::Stay;
+        while let Some(event) = structured.next(&mut bytes).map_err(RejectedResponse::from)? {
+            route = match event {
+                BodyEvent::Content(content) => self.deliver(content)?,
+                BodyEvent::Checked => self.inner.checked()?,
+            };
+            if route == Route::Stop {
+                return Ok(route);
+            }
+        }
+        if structured.is_complete() {
+            self.state.has_last_checksum.store(true, Ordering::Release);
+        }
+        self.parser = BodyParser::Structured(structured);
+        Ok(route)
+    }
+
+    /// Passes bytes of the content on.
+    fn deliver(&mut self, bytes: &[u8]) -> Result<Route, SinkError> {
         // A chunked body may be longer than its head announced.
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
-            let message = "the server sent more bytes than the answer's headers announced".to_owned();
-            return Err(RejectedResponse { kind: ErrorKind::Integrity, message, lacks_size: false }.into());
+            let message = "the server sent more bytes than the answer's headers announced";
+            return refuse(ErrorKind::Integrity, message).map_err(SinkError::from);
         };
         self.left = left;
         self.state.delivered.fetch_add(bytes.len() as u64, Ordering::Release);
@@ -311,6 +494,8 @@ mod tests {
     fn asked_for(reader: HeadReader) -> ExpectedHead {
         ExpectedHead {
             reader,
+            body: None,
+            range_md5: None,
             id: ObjectId::new("b", "k"),
             range: None,
             version: None,

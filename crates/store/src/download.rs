@@ -98,6 +98,18 @@ pub trait GetSink: Send + 'static {
     /// # Errors
     /// An error ends the download; see [`Error::into_sink_error`](crate::Error::into_sink_error).
     fn write(&mut self, bytes: &[u8]) -> Result<Route, SinkError>;
+
+    /// Called after [`begin`](Self::begin) if the body contains the store's checksums of its bytes. Some bytes then
+    /// arrive before their checksum. [`checked`](Self::checked) is called when their checksum was right.
+    fn expect_checks(&mut self) {}
+
+    /// Called when the store's checksums have confirmed all bytes that this sink has received so far.
+    ///
+    /// # Errors
+    /// An error ends the download, as for [`write`](Self::write).
+    fn checked(&mut self) -> Result<Route, SinkError> {
+        Ok(Route::Stay)
+    }
 }
 
 /// A successful download.
@@ -112,6 +124,9 @@ pub struct Got {
     pub range: Range<u64>,
     /// The body, if there was no sink.
     pub body: Bytes,
+    /// True if the body contained the store's checksums of its bytes, and they were right. If the sink
+    /// [`stopped`](Self::stopped) the body, only the sink knows which bytes were checked.
+    pub checked: bool,
     /// The number of bytes that the sink accepted.
     pub sunk: u64,
     /// True if the sink ended the body early.

@@ -140,13 +140,12 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
 
     /// Returns the result of a download from a successful answer.
     pub(crate) fn got(&self, sent: ExchangeResponse, delivery: &Delivery<'_>) -> Result<Got, Error> {
-        let DeliveredRange { meta, range } = delivery.described(&sent.response.head).map_err(|refused| {
-            let lacks_size = refused.lacks_size;
-            let error = self.error(refused.kind, refused.message).after(sent.attempts, sent.elapsed);
-            error.lacking_size(lacks_size)
-        })?;
+        let rejected = |rejected| self.rejected(rejected).after(sent.attempts, sent.elapsed);
+        let described = delivery.described(&sent.response.head).map_err(rejected)?;
+        let (body, arrived) = delivery.content(&sent.response, &described).map_err(rejected)?;
+        let has_checks = described.has_checks();
+        let DeliveredRange { meta, range, .. } = described;
         let ExchangeResponse { response, attempts, elapsed, .. } = sent;
-        let arrived = if delivery.maker.is_some() { response.sunk } else { response.body.len() as u64 };
         if !response.stopped && arrived != range.end - range.start {
             let message =
                 format!("{arrived} bytes arrived, but the server announced {}", range.end - range.start);
@@ -155,8 +154,9 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
         Ok(Got {
             meta,
             range,
-            body: response.body,
-            sunk: response.sunk,
+            body,
+            checked: has_checks && !response.stopped,
+            sunk: if delivery.maker.is_some() { arrived } else { response.sunk },
             stopped: response.stopped,
             attempts,
             timings: Timings {
@@ -166,6 +166,12 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
                 protocol: response.protocol,
             },
         })
+    }
+
+    fn rejected(&self, rejected: RejectedResponse) -> Error {
+        self.error(rejected.kind, rejected.message)
+            .lacking_size(rejected.lacks_size)
+            .retryable(rejected.is_damaged)
     }
 
     async fn run(
@@ -307,9 +313,7 @@ impl<'a, D: HttpDialect> Exchange<'a, D> {
             .unreachable(unreachable);
         match error.into_source() {
             Some(source) => match source.downcast::<RejectedResponse>() {
-                Ok(refused) => {
-                    self.error(refused.kind, refused.message.clone()).lacking_size(refused.lacks_size)
-                }
+                Ok(rejected) => self.rejected(*rejected),
                 Err(source) => answer.because(source),
             },
             None => answer,

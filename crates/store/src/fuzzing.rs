@@ -11,6 +11,7 @@ use crate::timestamp::{iso8601_basic, rfc3339, to_rfc3339};
 use crate::{checksum, judge};
 
 pub use crate::aws_files::fuzzing::ini;
+pub use crate::delivery::structured_body::fuzzing::structured_body;
 pub use crate::gcs::fuzzing::{gcs_batch, gcs_error, gcs_headers, gcs_listing};
 pub use crate::s3::fuzzing::{s3_error, s3_headers, s3_listing};
 

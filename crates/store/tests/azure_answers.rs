@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use laneway_lanes::{Lanes, LanesConfig, Trust};
-use laneway_server::{AzureConfig, Config, parse_fault};
+use laneway_server::{AzureConfig, Config, Habits, parse_fault};
 use laneway_store::{
-    Body, Checksums, Condition, Deletion, Environment, ErrorKind, Get, ObjectId, Part, Provider, PutOptions,
-    Settings, SignOptions, Store,
+    Body, Checksums, Condition, Deletion, Environment, ErrorKind, Get, List, ObjectId, Part, Provider,
+    PutOptions, Restoration, RestoreOptions, Settings, SignOptions, Store,
 };
 use laneway_testkit::{Endpoint, Wire};
 
@@ -69,6 +69,90 @@ fn a_copy_that_is_pending_is_awaited() {
         let copied = store.copy(&id("from"), &id("to"), &PutOptions::default(), &Condition::None).await;
         assert_eq!(copied.unwrap_or_else(|e| panic!("{e}")).size, 5);
         assert_eq!(get(&store, "to").await, "bytes");
+    });
+}
+
+#[test]
+fn a_service_without_structured_bodies_sends_the_md5_of_a_range() {
+    let habits = Habits::named("azurite").expect("habits");
+    let endpoint = Endpoint::start_with(Wire::Plain, Config { habits, ..Config::default() });
+    run(async {
+        let store = with_key(&endpoint);
+        put(&store, "key", b"0123456789").await;
+        let id = id("key");
+        let range = Get { range: Some((2..5).into()), ..Get::new(&id) };
+        let first = store.get(range.clone()).await.unwrap_or_else(|e| panic!("{e}"));
+        assert!(!first.checked, "the service hasn't shown yet that it lacks structured bodies");
+        let got = store.get(range.clone()).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!((got.checked, &got.body[..]), (true, &b"234"[..]));
+        endpoint.set_faults(&["get corrupt"]);
+        let error = store.get(range).await.expect_err("a flipped bit");
+        assert!(error.kind() == ErrorKind::Integrity && error.is_retryable(), "{error}");
+    });
+}
+
+#[test]
+fn a_service_that_refuses_structured_bodies_is_asked_for_plain_ones() {
+    let endpoint = Endpoint::start_with(Wire::Plain, faulty(&["get:1 status 400 InvalidHeaderValue"]));
+    run(async {
+        let store = with_key(&endpoint);
+        put(&store, "key", b"0123456789").await;
+        let id = id("key");
+        for _ in 0..2 {
+            let got = store.get(Get::new(&id)).await.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!((got.checked, &got.body[..]), (false, &b"0123456789"[..]));
+        }
+        assert_eq!(endpoint.server().counters().requests_by_verb.get("get"), Some(&3));
+    });
+}
+
+#[test]
+fn the_bytes_of_a_structured_body_are_checked_with_or_without_a_sink() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    run(async {
+        let store = with_key(&endpoint);
+        put(&store, "key", b"0123456789").await;
+        let id = id("key");
+        for range in [None, Some((2..5).into())] {
+            let got = store.get(Get { range, ..Get::new(&id) }).await.unwrap_or_else(|e| panic!("{e}"));
+            assert!(got.checked && got.meta.size == 10);
+            assert_eq!(got.body, b"0123456789"[got.range.start as usize..got.range.end as usize]);
+        }
+        endpoint.set_faults(&["get corrupt@25"]);
+        let error = store.get(Get::new(&id)).await.expect_err("a flipped bit");
+        assert!(error.kind() == ErrorKind::Integrity && error.is_retryable(), "{error}");
+    });
+}
+
+#[test]
+fn a_deleted_blob_is_listed_and_brought_back() {
+    let endpoint = Endpoint::start(Wire::Plain);
+    endpoint.server().store().keep_deleted(Endpoint::BUCKET).expect("the bucket exists");
+    run(async {
+        let store = with_key(&endpoint);
+        let deleted = List { versions: true, soft_deleted: true, ..List::new(Endpoint::BUCKET, "") };
+        let listed = async || {
+            let page = store.list(&deleted).await.unwrap_or_else(|e| panic!("{e}"));
+            let keys = page.objects.iter().map(|meta| meta.id.key.clone());
+            (keys.collect::<Vec<_>>(), page.objects.iter().all(|meta| meta.soft_deleted.is_some()))
+        };
+        for (key, bytes) in [("a", &b"old"[..]), ("a", b"new"), ("b", b"other"), ("live", b"x")] {
+            put(&store, key, bytes).await;
+        }
+        for key in ["a", "b"] {
+            store.delete(&id(key), &Condition::None).await.unwrap_or_else(|e| panic!("{e}"));
+        }
+        assert_eq!(listed().await, (vec!["a".to_owned(), "b".to_owned()], true));
+        let found = store.find_deleted(&id("a")).await.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(found.size, 3);
+        let restored = store.restore(&id("a"), &RestoreOptions::default()).await;
+        assert_eq!(restored.unwrap_or_else(|e| panic!("{e}")), Restoration::Readable);
+        assert_eq!(get(&store, "a").await, "new");
+        assert_eq!(listed().await.0, ["b"]);
+        let again = store.restore(&id("a"), &RestoreOptions::default()).await;
+        assert_eq!(again.unwrap_or_else(|e| panic!("{e}")), Restoration::NotNeeded);
+        let none = store.restore(&id("none"), &RestoreOptions::default()).await;
+        assert!(none.is_err_and(|error| error.is_not_found()));
     });
 }
 

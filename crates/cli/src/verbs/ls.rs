@@ -49,7 +49,9 @@ pub(crate) struct Ls {
     /// Example: laneway ls -a gs://my-bucket/key
     #[arg(long, short)]
     all_versions: bool,
-    /// List the deleted objects that GCS can restore, with the generations that `restore` accepts
+    /// List the deleted objects that GCS and Azure can restore
+    ///
+    /// On GCS, they have the generations that `restore` accepts.
     ///
     /// Example: laneway ls -r --soft-deleted gs://my-bucket/photos/
     #[arg(long, conflicts_with = "all_versions")]

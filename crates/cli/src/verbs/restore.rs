@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::report::line::Wording;
 use crate::{job, locations};
 
-/// Restore objects from S3's archives, or deleted objects on GCS
+/// Restore objects from archives on S3 and Azure, or deleted objects on GCS and Azure
 ///
 /// S3: objects of the classes GLACIER and DEEP_ARCHIVE, and in the archive tiers of INTELLIGENT_TIERING, can't be read before they are
 /// restored. S3 restores an object within minutes to two days. `stat` and `ls -l` show whether the object is restored. Laneway skips
@@ -21,6 +21,9 @@ use crate::{job, locations};
 ///
 /// GCS: buckets with soft deletion keep deleted objects for at least a week, and `ls --soft-deleted` lists them. Without a generation, the
 /// newest deleted object of a name comes back. If a live object has the same name, Laneway keeps it unless --overwrite is given.
+///
+/// Azure: a blob in the archive tier moves to the tier hot, which takes hours. If no blob has the name, but a deleted one, the deleted blob
+/// comes back. -r restores only archived blobs.
 #[derive(Args, Debug)]
 pub(crate) struct RestoreVerb {
     /// Objects, versions, patterns, or with -r prefixes

@@ -155,6 +155,7 @@ impl ChecksumHasher {
             crc64nvme: self.crc64nvme.map(|crc| crc.finalize()),
             crc32: self.crc32.map(|crc| crc.finalize() as u32),
             md5: self.md5.map(|md5| md5.finalize().into()),
+            is_checked: false,
         }
     }
 }
@@ -167,9 +168,16 @@ pub(crate) struct RangeChecksums {
     pub(crate) crc64nvme: Option<u64>,
     pub(crate) crc32: Option<u32>,
     md5: Option<[u8; 16]>,
+    /// True if the store sent checksums of these bytes with the bytes, and they were right.
+    pub(crate) is_checked: bool,
 }
 
 impl RangeChecksums {
+    /// Returns the same checksums of bytes that the store's own checksums have confirmed, or not.
+    pub(crate) fn checked(self, is_checked: bool) -> Self {
+        Self { is_checked, ..self }
+    }
+
     pub(crate) fn of(bytes: &[u8], wanted: ChecksumSet) -> Self {
         let mut hashing = ChecksumHasher::new(wanted);
         hashing.update(bytes);
@@ -195,12 +203,13 @@ impl RangeChecksums {
             .crc32
             .zip(next.crc32)
             .map(|(a, b)| combine(CrcAlgorithm::Crc32IsoHdlc, u64::from(a), u64::from(b), next.len) as u32);
-        Self { len: self.len + next.len, crc32c, crc64nvme, crc32, md5: None }
+        let is_checked = self.is_checked && next.is_checked;
+        Self { len: self.len + next.len, crc32c, crc64nvme, crc32, md5: None, is_checked }
     }
 
     /// Returns the checksums of a range of bytes, from its length and the only checksum that is known.
     pub(crate) fn known(len: u64, crc: Crc, value: u64) -> Self {
-        let none = Self { len, crc32c: None, crc64nvme: None, crc32: None, md5: None };
+        let none = Self { len, crc32c: None, crc64nvme: None, crc32: None, md5: None, is_checked: false };
         match crc {
             Crc::Crc32c => Self { crc32c: Some(value as u32), ..none },
             Crc::Crc64nvme => Self { crc64nvme: Some(value), ..none },
@@ -227,7 +236,8 @@ impl RangeChecksums {
     }
 
     /// Compares these checksums with the checksums that a store reports for the same bytes. Returns the kind
-    /// of checksum that was compared. Returns `Unverified` if the two have no kind in common.
+    /// of checksum that was compared. If the two have no kind in common, returns `InTransit` if the store's
+    /// checksums of the sent bytes were right, and else `Unverified`.
     ///
     /// # Errors
     /// A text with the name of the checksum that differs, and both values.
@@ -272,7 +282,7 @@ impl RangeChecksums {
             }
             return Ok(Verified::Md5);
         }
-        Ok(Verified::Unverified)
+        Ok(if self.is_checked { Verified::InTransit } else { Verified::Unverified })
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use laneway_lanes::attempts::note;
+use laneway_lanes::attempts::{note, note_another};
 use laneway_store::{Breaks, ErrorKind, Get, GetRange, GetSink, Got, ObjectId, ObjectMeta, Route, Store};
 
 use super::checksum::{ChecksumHasher, ChecksumSet, RangeChecksums};
@@ -13,6 +13,10 @@ use super::range_writer::{ObjectPin, Output, RangeWriter};
 use crate::location::url;
 use crate::plan::SMALL_DOWNLOAD_MAX;
 use crate::{Error, Progress};
+
+/// After this many consecutive answers that broke off before the store's checksum of written bytes, these bytes
+/// stay unchecked, and the next request begins after them.
+const UNCHECKED_MAX: u32 = 2;
 
 /// After this many consecutive answers without a new byte of a range, the read fails.
 const FRUITLESS_MAX: u32 = 3;
@@ -34,7 +38,7 @@ impl<O: Output> RangeWriter<O> {
     /// The store's or the destination's error; an object that was replaced.
     pub(crate) async fn fetch(self: &Arc<Self>, store: &Store, first: Get<'_>) -> Result<Option<Got>, Error> {
         let (id, breaks) = (first.id, Breaks::default());
-        let (mut attempts, mut fruitless, mut farthest) = (0, 0, self.position().0);
+        let (mut attempts, mut fruitless, mut farthest) = (0, 0, self.reached());
         loop {
             let rest = self.rest();
             let get = match &rest {
@@ -49,9 +53,13 @@ impl<O: Output> RangeWriter<O> {
                 None => first.clone(),
             };
             let result = self.attempt(store, Get { breaks: Some(&breaks), ..get }).await;
-            let (at, _) = self.position();
-            fruitless = if at > farthest { 0 } else { fruitless + 1 };
-            farthest = farthest.max(at);
+            let reached = self.reached();
+            fruitless = if reached > farthest { 0 } else { fruitless + 1 };
+            farthest = farthest.max(reached);
+            if fruitless >= UNCHECKED_MAX && self.unchecked().is_some() {
+                self.give_up_checks();
+                fruitless = 0;
+            }
             match (result, rest) {
                 // A hedge may have brought all that it was sent for, but the destination has grown meanwhile.
                 (Ok(got), None) => match self.rest() {
@@ -77,10 +85,42 @@ impl<O: Output> RangeWriter<O> {
                 }
             }
             if fruitless >= FRUITLESS_MAX {
-                let message = format!("the store sends no bytes from {at} on");
+                let message = format!("the store sends no bytes from {} on", self.position().0);
                 return Err(Error::integrity(url(store.provider(), id), message));
             }
         }
+    }
+
+    /// Requests the bytes again that an answer has brought without the store's checksum of them, because it
+    /// ended within a segment. Gives up after several answers without progress, and the bytes stay unchecked.
+    ///
+    /// # Errors
+    /// Fails as [`fetch`](Self::fetch) does.
+    pub(crate) async fn check_rest(
+        self: &Arc<Self>,
+        store: &Store,
+        id: &ObjectId,
+    ) -> Result<(), laneway_store::Error> {
+        let mut fruitless = 0;
+        while let Some((range, of)) = self.unchecked()
+            && fruitless < FRUITLESS_MAX
+        {
+            let (before, len) = (range.start, range.end - range.start);
+            let get = Get {
+                range: Some(range.into()),
+                version: of.version.as_ref(),
+                expected: Some(len),
+                size: Some(of.size),
+                ..Get::new(id)
+            };
+            match self.attempt(store, get).await {
+                Err(e) if !e.is_interrupted() => return Err(e),
+                _ => {}
+            }
+            let is_further = self.unchecked().is_none_or(|(range, _)| range.start > before);
+            fruitless = if is_further { 0 } else { fruitless + 1 };
+        }
+        Ok(())
     }
 
     /// Sends one request, whose body goes to this writer. A body that breaks off is an error.
@@ -109,9 +149,41 @@ pub(crate) async fn read_range(
     wanted: ChecksumSet,
     progress: Arc<Progress>,
 ) -> Result<(RangeChecksums, Vec<u8>), Error> {
-    let writer = RangeWriter::pinned(range.start, of, CollectedRange::new(&range, wanted), progress);
-    writer.bring(store, id).await?;
-    Ok(writer.finish())
+    let mut damaged = DamagedReads::default();
+    loop {
+        let (output, progress) = (CollectedRange::new(&range, wanted), Arc::clone(&progress));
+        let writer = RangeWriter::pinned(range.start, of.clone(), output, progress);
+        match writer.bring(store, id).await {
+            Ok(()) => return Ok(writer.finish()),
+            Err(error) => {
+                writer.take_back();
+                damaged.again(error)?;
+            }
+        }
+    }
+}
+
+/// Counts the reads whose bytes were damaged on their way.
+#[derive(Debug, Default)]
+pub(crate) struct DamagedReads(u32);
+
+impl DamagedReads {
+    /// Permits another read after the first one with damaged bytes.
+    ///
+    /// # Errors
+    /// The error of the read, if there must be no other read.
+    pub(crate) fn again(&mut self, error: Error) -> Result<(), Error> {
+        if !error.is_mismatch() {
+            return Err(error);
+        }
+        self.0 += 1;
+        if self.0 > 1 {
+            return Err(error.for_good());
+        }
+        tracing::debug!(%error, "the bytes were damaged on their way, so they are fetched once more");
+        note_another();
+        Ok(())
+    }
 }
 
 /// Reads a range of an object into memory, and returns it with the object's metadata. The caller has reserved
@@ -120,8 +192,14 @@ pub(crate) async fn read_range(
 /// # Errors
 /// The store's error; an object that was replaced.
 pub(crate) async fn collect(store: &Store, range: GetRange, get: Get<'_>) -> Result<ObjectBytes, Error> {
-    let writer = RangeWriter::of_any(CollectedRange::of_any(range.clone()), Arc::default());
-    let got = writer.fetch(store, Get { range: Some(range), ..get }).await?;
+    let mut damaged = DamagedReads::default();
+    let (writer, got) = loop {
+        let writer = RangeWriter::of_any(CollectedRange::of_any(range.clone()), Arc::default());
+        match writer.fetch(store, Get { range: Some(range.clone()), ..get.clone() }).await {
+            Ok(got) => break (writer, got),
+            Err(error) => damaged.again(error)?,
+        }
+    };
     let (described, bytes) =
         writer.end(|collected| (collected.described.take(), std::mem::take(&mut collected.bytes)));
     // The store refuses a range of an empty object. No answer begins then.
@@ -161,6 +239,12 @@ impl CollectedRange {
         Self { asked: None, end: range.end, bytes, hasher, described: None }
     }
 
+    /// Cuts the range at this offset.
+    #[cfg(test)]
+    pub(super) fn cut(&mut self, end: u64) {
+        self.end = end;
+    }
+
     fn of_any(asked: GetRange) -> Self {
         Self { asked: Some(asked), ..Self::new(&(0..0), ChecksumSet::default()) }
     }
@@ -195,10 +279,10 @@ impl Output for CollectedRange {
 impl RangeWriter<CollectedRange> {
     /// Returns the bytes that have arrived, with their checksums.
     pub(crate) fn finish(&self) -> (RangeChecksums, Vec<u8>) {
-        self.end(|collected| {
+        self.end_checked(|collected, is_checked| {
             let empty = ChecksumHasher::new(ChecksumSet::default());
             let hasher = std::mem::replace(&mut collected.hasher, empty);
-            (hasher.finish(), std::mem::take(&mut collected.bytes))
+            (hasher.finish().checked(is_checked), std::mem::take(&mut collected.bytes))
         })
     }
 }

@@ -178,7 +178,7 @@ fn steps(ranges: Vec<Range<u64>>) -> Vec<ReadStep> {
     steps
 }
 
-/// Returns the result of a read of several ranges. The result is unverified, because no store reports a
+/// Returns the result of a read of several ranges. The result is unverified, because most stores report no
 /// checksum of a range.
 fn moved(bytes: u64) -> TransferOutcome {
     TransferOutcome { bytes, verified: Verified::Unverified, atomic: true, made: ResultObject::default() }

@@ -17,12 +17,25 @@ pub(crate) const SLICE_MAX: u64 = 16 << 20;
 /// The length of a claim in a download's journal. Slices are cut at its multiples.
 pub(crate) const CLAIM_LEN: u64 = 1 << 20;
 
+/// The usual length of the segments that Azure's answers have, each with a checksum. A stream whose range ends
+/// between two segments needn't read beyond its end to get the checksum of its last bytes.
+pub(crate) const SEGMENT_LEN: u64 = 4 << 20;
+
+/// Does the same as [`split`], but cuts at a multiple of `unit` if that is worth it.
+pub(crate) fn split_at(left: &mut Range<u64>, most: u64, unit: u64) -> Option<Range<u64>> {
+    split_at_multiple(left, most, unit).or_else(|| split(left, most))
+}
+
 /// Takes the end of a stream's range for another stream: at most `most` bytes, and at most half of the range.
 /// Each of the two ranges must be worth a request, and large enough to be bulk (above 1 MiB). For a small
 /// request, the dispatcher would open connections and slow bulk down.
 pub(crate) fn split(left: &mut Range<u64>, most: u64) -> Option<Range<u64>> {
+    split_at_multiple(left, most, CLAIM_LEN)
+}
+
+fn split_at_multiple(left: &mut Range<u64>, most: u64, unit: u64) -> Option<Range<u64>> {
     let half = (left.end - left.start) / 2;
-    let at = (left.end - most.min(half)).next_multiple_of(CLAIM_LEN);
+    let at = (left.end - most.min(half)).next_multiple_of(unit);
     let is_worth_it = at >= left.start + CLAIM_LEN && at + SMALL_DOWNLOAD_MAX < left.end;
     is_worth_it.then(|| at..std::mem::replace(&mut left.end, at))
 }
@@ -129,18 +142,26 @@ pub(crate) struct Slices {
     left: Vec<Range<u64>>,
     /// The opener's range, from its position to its end.
     opener: Option<Range<u64>>,
+    /// The opener's range is cut at multiples of this number of bytes, if that is worth it.
+    unit: u64,
 }
 
 impl Slices {
     /// Returns slices of the missing ranges of an object, for streams to claim one by one. The ranges must
     /// not overlap.
     pub(crate) fn planned(missing: impl IntoIterator<Item = Range<u64>>) -> Self {
-        Self { left: missing.into_iter().filter(|range| !range.is_empty()).collect(), opener: None }
+        let left = missing.into_iter().filter(|range| !range.is_empty()).collect();
+        Self { left, opener: None, unit: CLAIM_LEN }
     }
 
     /// Returns the slices of an object that an opener fetches from its first byte on.
     pub(crate) fn opened(size: u64) -> Self {
-        Self { left: Vec::new(), opener: Some(0..size) }
+        Self { left: Vec::new(), opener: Some(0..size), unit: CLAIM_LEN }
+    }
+
+    /// Lets the opener's range be cut at multiples of `unit` bytes, if that is worth it.
+    pub(crate) fn cut_at(&mut self, unit: u64) {
+        self.unit = unit;
     }
 
     /// Takes the range with the lowest offset among those that no stream fetches.
@@ -156,7 +177,7 @@ impl Slices {
 
     /// Takes over the end of the opener's range, at most `most` bytes.
     pub(crate) fn split_opener(&mut self, most: u64) -> Option<Range<u64>> {
-        split(self.opener.as_mut()?, most)
+        split_at(self.opener.as_mut()?, most, self.unit)
     }
 
     /// Counts `bytes` further bytes that the opener has received, and returns how many of these bytes lie in
@@ -268,6 +289,13 @@ mod tests {
         assert_eq!(split(0..2 * MIB + 2, 9 * MIB), None);
         assert_eq!(split(MIB / 2..4 * MIB + 1, 9 * MIB), Some((MIB / 2..3 * MIB, 3 * MIB..4 * MIB + 1)));
         assert_eq!(split(0..100 * MIB + 1, 8 * MIB), Some((0..93 * MIB, 93 * MIB..100 * MIB + 1)));
+        let split = |mut left: Range<u64>, most| split_at(&mut left, most, 4 * MIB).map(|end| (left, end));
+        assert_eq!(split(0..100 * MIB + 1, 8 * MIB), Some((0..96 * MIB, 96 * MIB..100 * MIB + 1)));
+        assert_eq!(
+            split(0..4 * MIB, 9 * MIB),
+            Some((0..2 * MIB, 2 * MIB..4 * MIB)),
+            "no other cut is worth it"
+        );
     }
 
     /// A further stream that can begin now, over 200 ms.

@@ -226,18 +226,20 @@ fn verify(
     whole.verify(&meta.checksums).map_err(|difference| Error::mismatch(source, difference))
 }
 
-/// Compares a small object with the store's checksum, and writes it to its file. Blocks the thread.
+/// Compares a small object with the store's checksum, and writes it to its file. `is_checked` is true if checksums that
+/// the store sent with the bytes have confirmed them. Blocks the thread.
 pub(crate) fn store_small(
     store: &Store,
     meta: &ObjectMeta,
     bytes: &[u8],
+    is_checked: bool,
     place: &FilePlace,
     placing: &FileCommit,
 ) -> Result<TransferOutcome, Error> {
     let mut runs = BTreeMap::new();
     let wanted = ChecksumSet::to_compare_with(&meta.checksums, true);
     if !bytes.is_empty() {
-        runs.insert(0, RangeChecksums::of(bytes, wanted));
+        runs.insert(0, RangeChecksums::of(bytes, wanted).checked(is_checked));
     }
     let verified = verify(&url(store.provider(), &meta.id), meta, &runs, wanted)
         .map_err(|error| name_plain_crc32(error, meta, bytes))?;
@@ -343,7 +345,7 @@ async fn write(
         let store_one = |(asked, got): (&RequestedObject, Result<Got, laneway_store::Error>)| {
             let (item, got) = (&asked.item, got?);
             let placing = request.placing(&inside, preserve, [Some(&got.meta), item.meta.as_deref()]);
-            let moved = store_small(&from, &got.meta, &got.body, &item.place, &placing)?;
+            let moved = store_small(&from, &got.meta, &got.body, got.checked, &item.place, &placing)?;
             inside.progress.moved(moved.bytes);
             Ok(DownloadOutcome { moved, version: got.meta.version })
         };

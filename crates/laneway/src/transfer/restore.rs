@@ -171,10 +171,14 @@ async fn look(
     }
     match &object.meta {
         Some(meta) => Ok((meta.size, None)),
-        None => {
-            let meta = store.head(&object.id, None).await?;
-            Ok((meta.size, (!meta.may_be_archived()).then_some(NOT_NEEDED)))
-        }
+        None => match store.head(&object.id, None).await {
+            // A store may bring back a deleted object by the same request.
+            Err(error) if error.is_not_found() => {
+                let deleted = store.find_deleted(&object.id).await;
+                deleted.map(|meta| (meta.size, None)).map_err(|_| error)
+            }
+            found => found.map(|meta| (meta.size, (!meta.may_be_archived()).then_some(NOT_NEEDED))),
+        },
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) enum About {
     Content,
     /// The answer holds one slice of a large object. Its version must match the other slices.
     Slice,
-    /// The answer holds a range. No store reports checksums for ranges.
+    /// The answer holds a range. Only Azure sends checksums of ranges.
     Range,
     /// The answer holds a document that Laneway parses.
     Document,

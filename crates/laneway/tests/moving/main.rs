@@ -13,6 +13,7 @@ mod downloads;
 mod faults;
 mod hedging;
 mod hostile;
+mod in_transit;
 mod incidents;
 mod integrity;
 mod inventories;

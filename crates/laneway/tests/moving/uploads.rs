@@ -2,10 +2,12 @@
 
 use std::os::unix::fs::symlink;
 
-use laneway::{CopyRequest, Location, Outcome, PutOptions, Verified};
+use laneway::{CopyRequest, Job, Location, Outcome, Provider, PutOptions, Verified};
 use laneway_server::{Config, Faults, GcsConfig};
 
-use crate::stage::{BUCKET, DIALECTS, KINDS, MIB, Place, Stage, at_once, noise};
+use crate::stage::{BUCKET, DIALECTS, KINDS, Kind, MIB, Place, Report, Stage, at_once, noise};
+
+const AZURE: Kind = Kind { provider: Provider::Azure, tls: false };
 
 #[test]
 fn a_large_file_goes_in_parts_and_is_compared_as_a_whole() {
@@ -113,6 +115,43 @@ fn an_upload_that_the_store_has_lost_begins_anew() {
         case(DIALECTS[0], false, &[rule], true);
     }
     case(DIALECTS[0], false, &["part status 410"], false);
+}
+
+/// Uploads `other` as the blob `k`, while the second block of the upload that `begin` begins is stalled. Azure then
+/// discards the other blocks of that upload.
+fn overtaken(stage: &Stage, begin: impl FnOnce() -> Job, other: &[u8]) -> Report {
+    stage.server.set_faults(Faults::parse(["part:2 stall"]).unwrap());
+    let job = begin();
+    stage.wait_for("part", 3);
+    stage.cp(stage.file("other", other), stage.url("k")).all_done();
+    assert!(stage.stored("k") == other);
+    stage.server.set_faults(Faults::default());
+    Report::of(job)
+}
+
+#[test]
+fn an_upload_whose_blocks_another_writer_discarded_begins_anew() {
+    let stage = Stage::new(AZURE);
+    let (bytes, other) = (noise(50 * MIB, 1), noise(20 * MIB, 2));
+    let path = stage.file("big", &bytes);
+    let request = CopyRequest::new(vec![Place::from(&path).0], stage.url("k"));
+    let report = overtaken(&stage, || stage.client.copy(request), &other);
+    report.all_verified();
+    assert!(stage.stored("k") == bytes);
+    assert_eq!(stage.requests("complete"), 3);
+}
+
+#[test]
+fn a_stream_whose_blocks_another_writer_discarded_is_an_error() {
+    let stage = Stage::new(AZURE);
+    let (bytes, other) = (noise(50 * MIB, 1), noise(20 * MIB, 2));
+    let report = stage.piped(&bytes, |fifo| {
+        let request = CopyRequest::new(vec![Place::from(fifo).0], stage.url("k"));
+        overtaken(&stage, || stage.client.copy(request), &other)
+    });
+    let (class, text) = report.failure();
+    assert!(class == "not_found" && text.contains("another writer has stored the blob"), "{class}: {text}");
+    assert!(stage.stored("k") == other);
 }
 
 #[test]

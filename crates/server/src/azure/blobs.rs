@@ -11,7 +11,7 @@ use super::conditions::{BlobConditions, etag};
 use super::containers::{describe_metadata, metadata};
 use super::error::{BlobError, BlobResult};
 use super::{BlobCall, copies, properties, tags, timestamp};
-use crate::body::ResponseBody;
+use crate::body::{ResponseBody, StructuredReader};
 use crate::checksum::{ComputedChecksums, Hasher, WantedChecksums, base64, from_base64};
 use crate::fault::answer::RangeFault;
 use crate::habits::AzureHabits;
@@ -25,6 +25,10 @@ use crate::objects::{Attributes, NewObject, Object, StoreError, now_us};
 /// The largest blob of one Put Blob, and the largest range with a checksum of its own.
 const PUT_BYTES_MAX: u64 = 5000 << 20;
 const CHECKED_RANGE_BYTES_MAX: u64 = 4 << 20;
+/// The header that asks for a structured body, its only value, and the first version of the service that has it.
+const STRUCTURED_BODY: &str = "x-ms-structured-body";
+const STRUCTURED_FORMAT: &str = "XSM/1.0; properties=crc64";
+const STRUCTURED_BODY_VERSION: &str = "2025-01-05";
 /// The size of a page, and the largest page blob of this store, which writes its zeros.
 const PAGE_BYTES: usize = 512;
 const PAGE_BLOB_BYTES_MAX: usize = 16 << 20;
@@ -43,6 +47,10 @@ pub(super) struct BodyChecksums {
 
 impl BodyChecksums {
     pub(super) fn in_headers(call: &BlobCall<'_>) -> Result<BodyChecksums, BlobError> {
+        // This store doesn't read structured bodies, and their frames aren't content.
+        if call.header(STRUCTURED_BODY).is_some() {
+            return Err(BlobError::new("UnsupportedHeader").with("HeaderName", STRUCTURED_BODY));
+        }
         let (md5, crc64) = ("content-md5", "x-ms-content-crc64");
         let md5 = match call.header(md5) {
             None => None,
@@ -208,11 +216,21 @@ pub(super) fn get(call: &BlobCall<'_>) -> BlobResult {
         true => Some(sums_of(&content).map_err(|error| BlobError::io(&error))?),
         false => None,
     };
-    let mut answer = Response::new(ResponseBody::object(content.reader()));
-    describe(call, answer.headers_mut(), &object);
-    let headers = answer.headers_mut();
     let len = range.as_ref().map_or(object.size, |range| range.end - range.start);
-    headers.insert(CONTENT_LENGTH, len.into());
+    let mut answer = Response::new(ResponseBody::empty());
+    let headers = answer.headers_mut();
+    describe(call, headers, &object);
+    *answer.body_mut() = if wants_structured_body(call)? {
+        let reader = StructuredReader::new(content.reader());
+        headers.insert(CONTENT_LENGTH, reader.left().into());
+        insert(headers, STRUCTURED_BODY, STRUCTURED_FORMAT);
+        headers.insert("x-ms-structured-content-length", len.into());
+        ResponseBody::structured(reader)
+    } else {
+        headers.insert(CONTENT_LENGTH, len.into());
+        ResponseBody::object(content.reader())
+    };
+    let headers = answer.headers_mut();
     if range.is_none()
         && let Some(whole) = headers.get("content-md5").cloned()
     {
@@ -242,6 +260,16 @@ pub(super) fn get(call: &BlobCall<'_>) -> BlobResult {
         insert(headers, "x-ms-content-crc64", &base64(&crc64.to_le_bytes()));
     }
     Ok(answer)
+}
+
+/// Returns true if the answer has a structured body. Older versions of the service ignore the request for one.
+fn wants_structured_body(call: &BlobCall<'_>) -> Result<bool, BlobError> {
+    let asked = call.header(STRUCTURED_BODY).filter(|_| call.version() >= STRUCTURED_BODY_VERSION);
+    match asked.filter(|_| call.state.habits.structured_bodies) {
+        None => Ok(false),
+        Some(format) if format.eq_ignore_ascii_case(STRUCTURED_FORMAT) => Ok(true),
+        Some(format) => Err(BlobError::of_header("InvalidHeaderValue", STRUCTURED_BODY, format)),
+    }
 }
 
 fn is_true(call: &BlobCall<'_>, name: &str) -> bool {
@@ -636,12 +664,17 @@ pub(super) fn delete(call: &BlobCall<'_>) -> BlobResult {
     }
 }
 
-/// Undelete Blob. Without soft deletion it does nothing, as at the service.
+/// Undelete Blob. It does nothing to a blob that isn't deleted, as at the service.
 pub(super) fn undelete(call: &BlobCall<'_>) -> BlobResult {
-    match present(call)? {
-        Some(_) => Ok(empty(StatusCode::OK)),
-        None => Err(BlobError::new("BlobNotFound")),
+    if present(call)?.is_some() {
+        return Ok(empty(StatusCode::OK));
     }
+    let (objects, container, blob) = (&call.state.objects, &call.target.container, &call.target.blob);
+    let deleted = objects.newest_deleted(container, blob)?;
+    let (deleted, _) =
+        deleted.into_iter().find(|(object, _)| object.key == *blob).ok_or_else(|| missing(call))?;
+    objects.restore_deleted(container, blob, deleted.generation, &Precondition::default())?;
+    Ok(empty(StatusCode::OK))
 }
 
 #[cfg(test)]

@@ -205,6 +205,7 @@ const CODES: &[(&str, u16, &str)] = &[
     ),
     ("UnauthorizedBlobOverwrite", 403, "This request is not authorized to perform blob overwrites."),
     ("UnsatisfiableCondition", 400, "The request includes an unsatisfiable condition for this operation."),
+    ("UnsupportedHeader", 400, "One of the HTTP headers specified in the request is not supported."),
     ("UnsupportedHttpVerb", 405, "The resource doesn't support the specified HTTP verb."),
     (
         "UnsupportedQueryParameter",

@@ -1,5 +1,6 @@
 //! List Blobs and Find Blobs by Tags.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quick_xml::escape::escape;
@@ -12,6 +13,7 @@ use super::tags::TagFilter;
 use super::{BlobCall, blobs, blocks, copies, properties, timestamp};
 use crate::habits::Treatment;
 use crate::objects::listing::{Cursor, ListingQuery, Order};
+use crate::objects::soft_deleted::DeletionTimes;
 use crate::objects::{Object, now_us};
 
 /// The parts of a listing that a request includes.
@@ -49,6 +51,9 @@ impl ListingParts {
     }
 }
 
+/// A day in microseconds.
+const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
+
 pub(super) fn list(call: &BlobCall<'_>) -> BlobResult {
     let container = &call.target.container;
     call.state.objects.bucket(container)?;
@@ -71,13 +76,25 @@ pub(super) fn list(call: &BlobCall<'_>) -> BlobResult {
         include_trailing_delimiter: false,
     };
     let (snapshots, versions) = (parts.has("snapshots"), parts.has("versions"));
-    let mut page = match (snapshots || versions, parts.has("uncommittedblobs")) {
-        (true, _) => call.state.objects.list_versions(container, &query, Order::OldestFirst)?,
-        (false, true) => call.state.objects.list_with(container, &query, blocks::uncommitted_blobs(call))?,
-        (false, false) => call.state.objects.list(container, &query)?,
+    let mut more = Vec::new();
+    let mut deleted = BTreeMap::new();
+    if parts.has("uncommittedblobs") {
+        more = blocks::uncommitted_blobs(call);
+    }
+    // This store keeps deleted blobs beside the versions, and lists only one of both.
+    if parts.has("deleted") && !snapshots && !versions {
+        for (object, times) in call.state.objects.newest_deleted(container, &query.prefix)? {
+            deleted.insert(object.generation, times);
+            more.push(object);
+        }
+    }
+    let mut page = match snapshots || versions {
+        true => call.state.objects.list_versions(container, &query, Order::OldestFirst)?,
+        false => call.state.objects.list_with(container, &query, more)?,
     };
     page.objects.retain(|object| match object.standing.noncurrent_us {
         None => true,
+        Some(_) if deleted.contains_key(&object.generation) => true,
         Some(_) if object.is_snapshot() => snapshots,
         Some(_) => versions,
     });
@@ -98,7 +115,7 @@ pub(super) fn list(call: &BlobCall<'_>) -> BlobResult {
         while let Some(prefix) = prefixes.next_if(|prefix| prefix.as_bytes() < object.key.as_bytes()) {
             write_prefix(&mut document, prefix);
         }
-        write(call, &mut document, object, &parts);
+        write(call, &mut document, object, &parts, deleted.get(&object.generation));
     }
     for prefix in prefixes {
         write_prefix(&mut document, prefix);
@@ -130,12 +147,21 @@ fn write_name(document: &mut XmlWriter, name: &str) {
     }
 }
 
-fn write(call: &BlobCall<'_>, document: &mut XmlWriter, object: &Arc<Object>, parts: &ListingParts) {
+fn write(
+    call: &BlobCall<'_>,
+    document: &mut XmlWriter,
+    object: &Arc<Object>,
+    parts: &ListingParts,
+    deleted: Option<&DeletionTimes>,
+) {
     let now = now_us();
     let is_live = object.standing.noncurrent_us.is_none();
     let is_uncommitted = object.generation == 0;
     document.begin("Blob");
     write_name(document, &object.key);
+    if deleted.is_some() {
+        document.element("Deleted", "true");
+    }
     if object.is_snapshot() {
         document.element("Snapshot", &timestamp::precise(object.generation));
     } else if object.standing.has_id {
@@ -151,6 +177,11 @@ fn write(call: &BlobCall<'_>, document: &mut XmlWriter, object: &Arc<Object>, pa
         document.end();
         document.end();
         return;
+    }
+    if let Some(times) = deleted {
+        document.element("DeletedTime", &timestamp::http(times.deleted_us));
+        let days = times.ends_us.saturating_sub(now) / DAY_US;
+        document.element("RemainingRetentionDays", &days.to_string());
     }
     let attributes = &object.attributes;
     document.element("Creation-Time", &timestamp::http(object.created_us));

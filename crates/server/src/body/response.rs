@@ -10,7 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use s3s::StdError;
 use s3s::stream::{ByteStream, RemainingLength};
 
-use super::RunningRequest;
+use super::{RunningRequest, StructuredReader};
 use crate::fault::body::BodyDamage;
 use crate::objects::content::ContentReader;
 
@@ -27,6 +27,7 @@ pub(crate) struct ResponseBody {
 enum ResponseKind {
     Whole(Option<Bytes>),
     Object(ContentReader),
+    Structured(Box<StructuredReader>),
     Gunzipped(Box<Gunzip>),
     S3(s3s::Body),
 }
@@ -43,6 +44,10 @@ impl ResponseBody {
 
     pub(crate) fn object(reader: ContentReader) -> ResponseBody {
         ResponseBody::of(ResponseKind::Object(reader))
+    }
+
+    pub(crate) fn structured(reader: StructuredReader) -> ResponseBody {
+        ResponseBody::of(ResponseKind::Structured(Box::new(reader)))
     }
 
     /// Returns an object's body without announcing its length.
@@ -122,6 +127,9 @@ impl Body for ResponseBody {
             ResponseKind::Object(reader) => {
                 reader.next().map(|read| read.map(Frame::data).map_err(StdError::from))
             }
+            ResponseKind::Structured(reader) => {
+                reader.next().map(|read| read.map(Frame::data).map_err(StdError::from))
+            }
             ResponseKind::Gunzipped(gunzip) => {
                 gunzip.next().map(|read| read.map(Frame::data).map_err(StdError::from))
             }
@@ -140,6 +148,7 @@ impl Body for ResponseBody {
         match &self.kind {
             ResponseKind::Whole(bytes) => bytes.is_none(),
             ResponseKind::Object(reader) => reader.left() == 0,
+            ResponseKind::Structured(reader) => reader.left() == 0,
             ResponseKind::Gunzipped(gunzip) => gunzip.ended,
             ResponseKind::S3(body) => body.is_end_stream(),
         }
@@ -154,6 +163,7 @@ impl Body for ResponseBody {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             ResponseKind::Object(reader) => SizeHint::with_exact(reader.left()),
+            ResponseKind::Structured(reader) => SizeHint::with_exact(reader.left()),
             ResponseKind::Gunzipped(_) => SizeHint::default(),
             ResponseKind::S3(body) => Body::size_hint(body),
         }

@@ -1,11 +1,12 @@
-//! GCS's soft deletion: deleted and overwritten objects can be listed and restored until their bucket's retention is
-//! over. Their metadata is kept in memory, and their content stays where it was.
+//! Soft deletion: deleted and overwritten objects can be listed and restored until their bucket's retention is over. Their
+//! metadata is kept in memory, and their content stays where it was.
 //! <https://cloud.google.com/storage/docs/soft-delete>
+//! <https://learn.microsoft.com/azure/storage/blobs/soft-delete-blob-overview>
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::listing::{ListingPage, ListingQuery, Order, page_of_versions};
+use super::listing::{Cursor, ListingPage, ListingQuery, Order, page_of_versions};
 use super::precondition::Precondition;
 use super::versions::{ObjectTable, VersionSelector, VersionStep};
 use super::{Attributes, NewObject, Object, Objects, StoreError, now_us};
@@ -128,11 +129,33 @@ impl Objects {
             attributes: Attributes::clone(&old.attributes),
             checksum: old.checksum.clone(),
             components: old.components,
+            blob: old.blob.clone(),
             ..Default::default()
         };
         let restored = self.commit(bucket, key, Objects::written_from(&old), new, precondition)?;
         found.soft_deleted.remove(key, generation, now_us());
         Ok(restored)
+    }
+
+    /// Returns the newest soft-deleted object of each name with this prefix, with its times.
+    pub(crate) fn newest_deleted(
+        &self,
+        bucket: &str,
+        prefix: &str,
+    ) -> Result<Vec<(Arc<Object>, DeletionTimes)>, StoreError> {
+        let query = ListingQuery {
+            prefix: prefix.to_owned(),
+            delimiter: String::new(),
+            from: Cursor::Start,
+            end: None,
+            max: usize::MAX,
+            glob: None,
+            include_trailing_delimiter: false,
+        };
+        let (page, times) = self.list_deleted(bucket, &query)?;
+        let newest: BTreeMap<String, _> =
+            page.objects.into_iter().zip(times).map(|found| (found.0.key.clone(), found)).collect();
+        Ok(newest.into_values().collect())
     }
 }
 

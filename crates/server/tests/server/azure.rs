@@ -213,6 +213,98 @@ fn ranges_begin_at_an_offset_and_may_have_a_checksum() {
     assert_eq!(code(&get(&checked)), refused(400, "InvalidHeaderValue"));
 }
 
+/// Returns the content of a structured body, and the lengths of its segments.
+fn unframed(body: &[u8]) -> (Vec<u8>, Vec<usize>) {
+    let crc = |bytes: &[u8]| crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes).to_le_bytes();
+    let number = |at: usize, len: usize| {
+        let mut bytes = [0; 8];
+        bytes[..len].copy_from_slice(&body[at..at + len]);
+        u64::from_le_bytes(bytes) as usize
+    };
+    assert_eq!((body[0], number(1, 8), number(9, 2)), (1, body.len(), 1));
+    let (mut content, mut lens, mut at) = (Vec::new(), Vec::new(), 13);
+    for expected in 1..=number(11, 2) {
+        assert_eq!(number(at, 2), expected);
+        let len = number(at + 2, 8);
+        let segment = &body[at + 10..at + 10 + len];
+        assert_eq!(body[at + 10 + len..at + 18 + len], crc(segment));
+        content.extend_from_slice(segment);
+        lens.push(len);
+        at += 18 + len;
+    }
+    assert_eq!(body[at..], crc(&content));
+    (content, lens)
+}
+
+#[test]
+fn a_structured_body_has_a_checksum_of_each_segment() {
+    const MIB: usize = 1 << 20;
+    let rig = azure(|_| {});
+    let format = "XSM/1.0; properties=crc64";
+    let get = |headers: &[(&str, &str)]| {
+        ask(&rig, "GET", "/demo/k", &[&[("x-ms-structured-body", format)], headers].concat(), "")
+    };
+    let bytes: Vec<u8> = (0..9 * MIB).map(|i| (i / 7) as u8).collect();
+    for (len, lens) in
+        [(0, vec![0]), (5, vec![5]), (4 * MIB, vec![4 * MIB]), (9 * MIB, vec![4 * MIB, 4 * MIB, MIB])]
+    {
+        rig.server.store().put("demo", "k", &bytes[..len]).unwrap();
+        let whole = get(&[]);
+        assert_eq!((whole.status, whole.header("x-ms-structured-body")), (200, format));
+        assert_eq!(whole.header("x-ms-structured-content-length"), len.to_string());
+        assert_eq!(whole.header("content-length"), whole.body.len().to_string());
+        assert!(unframed(&whole.body) == (bytes[..len].to_vec(), lens));
+    }
+    let part = get(&[("range", "bytes=1048576-6291456")]);
+    assert_eq!((part.status, part.header("content-range")), (206, "bytes 1048576-6291456/9437184"));
+    assert!(unframed(&part.body) == (bytes[MIB..6 * MIB + 1].to_vec(), vec![4 * MIB, MIB + 1]));
+    let headers = [
+        ("authorization", "Bearer token"),
+        ("x-ms-version", "2024-11-04"),
+        ("x-ms-structured-body", format),
+        ("range", "bytes=0-4"),
+    ];
+    let older = rig.send("GET", &format!("{ACCOUNT}/demo/k"), &headers, "").unwrap();
+    assert_eq!((older.body.len(), older.header("x-ms-structured-body")), (5, ""));
+    let other = ask(&rig, "GET", "/demo/k", &[("x-ms-structured-body", "XSM/2.0; properties=crc64")], "");
+    assert_eq!(code(&other), refused(400, "InvalidHeaderValue"));
+    let sent = ask(&rig, "PUT", "/demo/m", &[BLOCK, ("x-ms-structured-body", format)], "x");
+    assert_eq!(code(&sent), refused(400, "UnsupportedHeader"));
+}
+
+#[test]
+fn deleted_blobs_are_listed_on_request_and_can_be_undeleted() {
+    let rig = azure(|_| {});
+    rig.server.store().keep_deleted("demo").unwrap();
+    for (key, body) in [("a", "first"), ("a", "second"), ("b", "live")] {
+        put(&rig, &format!("/demo/{key}"), body);
+    }
+    assert_eq!(ask(&rig, "DELETE", "/demo/a", &[], "").header("x-ms-delete-type-permanent"), "false");
+    let list = |include: &str| {
+        ask(&rig, "GET", &format!("/demo?restype=container&comp=list{include}"), &[], "").text().to_owned()
+    };
+    assert_eq!(list("").matches("<Blob>").count(), 1);
+    let listed = list("&include=deleted");
+    assert_eq!(listed.matches("<Blob>").count(), 2, "{listed}");
+    assert!(listed.contains("<Name>a</Name><Deleted>true</Deleted><Properties><DeletedTime>"), "{listed}");
+    assert!(listed.contains("<RemainingRetentionDays>6</RemainingRetentionDays>"), "{listed}");
+    let undelete = |key: &str| code(&ask(&rig, "PUT", &format!("/demo/{key}?comp=undelete"), &[], ""));
+    assert_eq!((undelete("a"), undelete("b")), (refused(200, ""), refused(200, "")));
+    assert_eq!(undelete("none"), refused(404, "BlobNotFound"));
+    let back = ask(&rig, "GET", "/demo/a", &[], "");
+    assert_eq!((back.text(), back.header("content-md5").is_empty()), ("second", false));
+    assert_eq!(list("&include=deleted").matches("<Deleted>").count(), 0);
+}
+
+#[test]
+fn azurite_has_no_structured_bodies() {
+    let rig = azure(|config| config.habits = Habits::named("azurite").unwrap_or_default());
+    put(&rig, "/demo/k", "hello");
+    let headers = [("x-ms-structured-body", "XSM/1.0; properties=crc64")];
+    let whole = ask(&rig, "GET", "/demo/k", &headers, "");
+    assert_eq!((whole.text(), whole.header("x-ms-structured-body")), ("hello", ""));
+}
+
 #[test]
 fn a_block_list_joins_blocks_in_its_order() {
     let rig = azure(|_| {});

@@ -86,6 +86,10 @@ http_verbs!(Azure, CAPABILITIES, own parts, {
         self.restore_blob(id, options).await
     }
 
+    async fn find_deleted(&self, id: &ObjectId) -> Result<ObjectMeta, Error> {
+        self.deleted_blob(id).await
+    }
+
     fn has_opaque_etags(&self) -> bool {
         true
     }

@@ -76,6 +76,9 @@ fn advice(code: &str) -> Option<&'static str> {
             "The blob may have unfinished blocks of another program. The service removes them after a week, \
              or when the blob is written in one request.",
         ),
+        "InvalidBlockList" => Some(
+            "The service has discarded blocks of this upload, because another writer has stored the blob meanwhile.",
+        ),
         "SnapshotsPresent" => Some("Remove the blob's snapshots first."),
         _ => None,
     }
@@ -120,6 +123,12 @@ pub(super) fn kind(failure: &ErrorResponse) -> ErrorKind {
 /// Returns true if the service refuses the token, and another one may help.
 pub(super) fn is_stale(failure: &ErrorResponse) -> bool {
     failure.status == StatusCode::UNAUTHORIZED
+}
+
+/// Returns true if the service refuses a header, or the version of the protocol that another header names.
+pub(super) fn refuses_header(failure: &ErrorResponse) -> bool {
+    let codes = ["InvalidHeaderValue", "UnsupportedHeader", "FeatureNotSupported"];
+    failure.code.as_deref().is_some_and(|code| codes.contains(&code))
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! `head` and `get`: reads objects and their metadata.
 
-use http::Method;
+use std::sync::atomic::Ordering;
 
-use super::Azure;
-use super::headers::{blob_target, meta, on_read};
-use crate::delivery::{Delivery, is_no_object};
+use http::{HeaderValue, Method};
+
+use super::headers::{blob_target, meta, on_read, range_md5, structured_len};
+use super::{Azure, STRUCTURED_BODY};
+use crate::delivery::{Delivery, is_no_object, structured_body};
 use crate::encode::QueryString;
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, Outgoing};
@@ -13,21 +15,37 @@ use crate::{Error, ErrorKind, Get, GetRange, Got, ObjectId, ObjectMeta, Operatio
 /// The number of attempts to read the end of a blob that another writer replaces meanwhile.
 const REPLACED_MAX: u32 = 3;
 
+/// The header that asks for the MD5 of a range, and the largest such range.
+const RANGE_MD5: &str = "x-ms-range-get-content-md5";
+const MD5_RANGE_MAX: u64 = 4 << 20;
+
 /// Returns the request for a blob's properties. It carries no `If-Match`: the service answers 404 to a missing blob and
 /// emulators answer 412, so Laneway compares the ETag itself.
 fn head_request(id: &ObjectId, unless: Option<&Unless>) -> Result<Outgoing, String> {
     on_read(Outgoing::new(Method::HEAD, blob_target(id, QueryString::new())), None, unless)
 }
 
+/// Returns true if the service answers with the MD5 of this range on request. It refuses to do so for longer ranges.
+fn may_have_md5(range: Option<&GetRange>) -> bool {
+    matches!(range, Some(GetRange::Bounded(range)) if range.end - range.start <= MD5_RANGE_MAX)
+}
+
+/// Returns the request for a blob's bytes with checksums: in a structured body, or the MD5 of the range.
 fn get_request(
     id: &ObjectId,
     version: Option<&Version>,
     range: Option<&GetRange>,
     unless: Option<&Unless>,
     expected: Option<u64>,
+    by_md5: bool,
 ) -> Result<Outgoing, String> {
     let mut outgoing = Outgoing::new(Method::GET, blob_target(id, QueryString::new()));
     outgoing.expected = expected;
+    let (name, value) = match by_md5 {
+        true => (RANGE_MD5, "true"),
+        false => (STRUCTURED_BODY, structured_body::FORMAT),
+    };
+    outgoing.headers.insert(name, HeaderValue::from_static(value));
     if let Some(range) = range {
         outgoing.headers.insert("range", range.header());
     }
@@ -82,10 +100,20 @@ impl Azure {
         let exchange = Exchange::object(self, Operation::Get, get.id);
         let delivery = Delivery::new(meta, get);
         let Get { id, version, unless, expected, .. } = *get;
-        let outgoing = get_request(id, version, get.range.as_ref(), unless, expected)
+        let lacks_structured = self.lacks_structured_bodies.load(Ordering::Relaxed);
+        let by_md5 = lacks_structured && may_have_md5(get.range.as_ref());
+        let delivery = match by_md5 {
+            true => delivery.range_md5(range_md5),
+            false => delivery.structured(structured_len),
+        };
+        let outgoing = get_request(id, version, get.range.as_ref(), unless, expected, by_md5)
             .map_err(|e| exchange.error(ErrorKind::Invalid, e))?
             .key_use(key_use);
         let sent = exchange.carry(&outgoing, Some(&delivery)).await?;
+        if !by_md5 {
+            let is_plain = sent.response.head.header(STRUCTURED_BODY).is_none();
+            self.lacks_structured_bodies.store(is_plain, Ordering::Relaxed);
+        }
         exchange.got(sent, &delivery)
     }
 
@@ -128,7 +156,7 @@ mod tests {
     fn a_get_is_pinned_to_its_version_and_range() {
         let (id, version) = (ObjectId::new("abc", "k"), Version::ETag("0x1".to_owned()));
         let range = GetRange::Bounded(2..5);
-        let get = get_request(&id, Some(&version), Some(&range), None, Some(3)).expect("a request");
+        let get = get_request(&id, Some(&version), Some(&range), None, Some(3), false).expect("a request");
         assert_eq!(
             (&get.headers["if-match"], &get.headers["range"]),
             (&http::HeaderValue::from_static("\"0x1\""), &http::HeaderValue::from_static("bytes=2-4"))

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use http::{HeaderName, HeaderValue};
 use laneway_lanes::ResponseHead;
 
+use super::STRUCTURED_BODY;
 use crate::checksum::decode_md5;
+use crate::delivery::structured_body::FORMAT;
 use crate::encode::{QueryString, component, path};
 use crate::exchange::{Outgoing, UnsendableHeader};
 use crate::unless::http_date;
@@ -46,11 +48,35 @@ pub(super) fn container_of(bucket: &str) -> &str {
     bucket.split_once('@').map_or(bucket, |(container, _)| container)
 }
 
-/// Returns the metadata in an answer's headers. The size is the `Content-Length`, so for a range the caller must
+/// The header with the length of a structured body's content.
+const STRUCTURED_LEN: &str = "x-ms-structured-content-length";
+
+/// Returns the length of the content in a structured body, or `None` if the body isn't structured.
+///
+/// # Errors
+/// Names a format that Laneway didn't request, or a missing length.
+pub(super) fn structured_len(head: &ResponseHead) -> Result<Option<u64>, String> {
+    let Some(format) = head.header(STRUCTURED_BODY) else { return Ok(None) };
+    if !format.trim().eq_ignore_ascii_case(FORMAT) {
+        return Err(format!(
+            "the server sent a body in the format {format:?}, but Laneway reads only {FORMAT}"
+        ));
+    }
+    let len = head.header(STRUCTURED_LEN).and_then(|len| len.trim().parse().ok());
+    len.map(Some).ok_or_else(|| format!("the structured body has no {STRUCTURED_LEN}"))
+}
+
+/// Returns the MD5 of the range in an answer.
+pub(super) fn range_md5(head: &ResponseHead) -> Option<[u8; 16]> {
+    head.header("content-md5").and_then(decode_md5)
+}
+
+/// Returns the metadata in an answer's headers. The size is the length of the content, so for a range the caller must
 /// replace it.
 pub(super) fn meta(id: &ObjectId, head: &ResponseHead) -> ObjectMeta {
     let text = |name: &str| head.header(name).map(str::to_owned);
-    let mut meta = ObjectMeta::new(id.clone(), head.content_length().unwrap_or(0));
+    let len = head.header(STRUCTURED_LEN).and_then(|len| len.parse().ok()).or(head.content_length());
+    let mut meta = ObjectMeta::new(id.clone(), len.unwrap_or(0));
     meta.etag = head.header("etag").map(unquoted);
     meta.version = meta.etag.clone().map(Version::ETag);
     meta.version_id = text("x-ms-version-id");

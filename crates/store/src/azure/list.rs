@@ -16,7 +16,7 @@ use crate::exchange::{Exchange, Outgoing};
 use crate::listing::cutter::Cutter;
 use crate::listing::page::{PAGE_ASSUMED, PageParser, fetch_page};
 use crate::xml::{self, XmlStep};
-use crate::{Error, ErrorKind, List, ObjectId, ObjectMeta, Operation, Page, Version};
+use crate::{Error, List, ObjectId, ObjectMeta, Operation, Page, Version};
 
 /// The first version of the protocol in which a listing can start at a key (`startFrom`).
 const START_VERSION: &str = "2026-02-06";
@@ -26,7 +26,11 @@ const ENCODED: &[u8] = b"<Name Encoded=\"true\">";
 
 fn request(list: &List, starts_at_key: bool) -> Outgoing {
     let start = start_of(list).filter(|_| starts_at_key);
-    let include = if list.versions { "metadata,versions" } else { "metadata" };
+    let include = match (list.soft_deleted, list.versions) {
+        (true, _) => "metadata,deleted",
+        (false, true) => "metadata,versions",
+        (false, false) => "metadata",
+    };
     let query = QueryString::new()
         .and("restype", "container")
         .and("comp", "list")
@@ -96,6 +100,10 @@ impl ListedBlob {
             || self.metadata.get("hdi_isfolder").is_some_and(|folder| folder.eq_ignore_ascii_case("true"))
     }
 
+    fn is_deleted(&self) -> bool {
+        self.fields.get("Deleted").is_some_and(|deleted| deleted == "true")
+    }
+
     fn meta(mut self, list: &List) -> Result<ObjectMeta, String> {
         let name = self.name.take().ok_or("an entry has no Name")?;
         let size = self.take("Content-Length").ok_or("an entry has no Content-Length")?;
@@ -111,6 +119,7 @@ impl ListedBlob {
         // A version that isn't the live one lacks this element.
         let is_latest = self.take("IsCurrentVersion").is_some_and(|is| is == "true");
         meta.is_latest = list.versions.then_some(is_latest);
+        meta.soft_deleted = date(self.take("DeletedTime").as_deref());
         meta.etag = self.take("Etag").as_deref().map(unquoted);
         meta.version = meta.etag.clone().map(Version::ETag);
         meta.updated = date(self.take("Last-Modified").as_deref());
@@ -198,10 +207,11 @@ impl AzurePageParser {
 
     fn object(&mut self, list: &List, entry: &[u8]) -> Result<Option<ObjectMeta>, String> {
         let blob = ListedBlob::read(entry)?;
-        let is_directory = blob.is_directory();
+        // A listing of deleted blobs also has those that aren't deleted.
+        let is_left_out = blob.is_directory() || blob.is_deleted() != list.soft_deleted;
         let meta = blob.meta(list)?;
         let is_wanted = self.is_wanted(list, &meta.id.key);
-        Ok(Some(meta).filter(|_| is_wanted && !is_directory))
+        Ok(Some(meta).filter(|_| is_wanted && !is_left_out))
     }
 }
 
@@ -283,10 +293,6 @@ impl Azure {
         mut out: impl FnMut(Vec<ObjectMeta>) + Send,
     ) -> Result<Page, Error> {
         let exchange = Exchange::bucket(self, Operation::List, &list.bucket).below(&list.prefix);
-        if list.soft_deleted {
-            let message = "Laneway can't list soft-deleted blobs on Azure yet";
-            return Err(exchange.error(ErrorKind::Unsupported, message));
-        }
         let starts = self.starts_listings_at_keys(&list.bucket) && start_of(list).is_some();
         match self.page(&exchange, list, starts, &mut out).await {
             // An older server refuses the version in which listings can start at a key.

@@ -16,7 +16,7 @@ use crate::encode::{QueryString, xml_text};
 use crate::encryption::KeyUse;
 use crate::exchange::{Exchange, ExchangeResponse, Outgoing};
 use crate::{
-    Condition, Error, ErrorKind, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Restoration,
+    Condition, Error, ErrorKind, List, MetaChange, ObjectId, ObjectMeta, Operation, PutOptions, Restoration,
     RestoreOptions, Version, xml,
 };
 
@@ -201,7 +201,12 @@ impl Azure {
             let message = "a blob stays restored on Azure, so leave out the days";
             return Err(exchange.error(ErrorKind::Invalid, message));
         }
-        let found = self.head_of(id, None).await.map_err(|e| e.within(Operation::Restore))?;
+        let found = match self.head_of(id, None).await {
+            Err(error) if error.is_not_found() && !error.is_missing_bucket() && id.version.is_none() => {
+                return self.undelete(&exchange, id).await;
+            }
+            found => found.map_err(|e| e.within(Operation::Restore))?,
+        };
         if found.archive_status.is_some() {
             return Ok(Restoration::UnderWay);
         }
@@ -210,6 +215,34 @@ impl Azure {
         }
         self.set_tier(&exchange, id, RESTORED_TIER, options.tier.as_deref()).await?;
         Ok(Restoration::Begun)
+    }
+
+    /// Brings back a deleted blob.
+    async fn undelete(&self, exchange: &Exchange<'_, Self>, id: &ObjectId) -> Result<Restoration, Error> {
+        let target = blob_target(id, QueryString::new().and("comp", "undelete"));
+        exchange.send(&Outgoing::new(Method::PUT, target)).await?;
+        match self.head_of(id, None).await {
+            // In an account with versions, the service brings back the blob's versions but not the blob.
+            Err(error) if error.is_not_found() => {
+                let message =
+                    "the service has brought back the blob's versions; copy the one that should be the blob";
+                Err(exchange.error(ErrorKind::NotFound, message))
+            }
+            found => found.map(|_| Restoration::Readable).map_err(|e| e.within(Operation::Restore)),
+        }
+    }
+
+    /// Returns the metadata of a deleted blob that [`restore_blob`](Self::restore_blob) would bring back.
+    pub(super) async fn deleted_blob(&self, id: &ObjectId) -> Result<ObjectMeta, Error> {
+        let exchange = Exchange::object(self, Operation::Restore, id);
+        let list = List { versions: true, soft_deleted: true, ..List::new(&id.bucket, &id.key) };
+        let mut found = None;
+        // The blob with the prefix itself as its name is listed first.
+        let take = |metas: Vec<ObjectMeta>| {
+            found = found.take().or_else(|| metas.into_iter().find(|meta| meta.id.key == id.key));
+        };
+        self.list_page(&list, take).await.map_err(|e| e.within(Operation::Restore))?;
+        found.ok_or_else(|| exchange.error(ErrorKind::NotFound, "there is neither a blob nor a deleted one"))
     }
 }
 

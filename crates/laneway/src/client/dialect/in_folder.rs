@@ -246,7 +246,16 @@ impl Dialect for InFolder {
                     body = bytes.into();
                 }
             }
-            Ok(Got { meta, range, body, sunk, stopped, attempts: 1, timings: Timings::default() })
+            Ok(Got {
+                meta,
+                range,
+                body,
+                checked: false,
+                sunk,
+                stopped,
+                attempts: 1,
+                timings: Timings::default(),
+            })
         };
         self.run(Operation::Get, get.id, read).await
     }

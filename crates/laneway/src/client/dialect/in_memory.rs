@@ -303,7 +303,7 @@ impl Dialect for InMemory {
         } else {
             body = asked;
         }
-        Ok(Got { meta, range, body, sunk, stopped, attempts: 1, timings: Timings::default() })
+        Ok(Got { meta, range, body, checked: false, sunk, stopped, attempts: 1, timings: Timings::default() })
     }
 
     async fn put(

@@ -28,7 +28,9 @@ pub fn download_journal(input: &[u8]) {
     while let Ok((start, len, sum, boot)) = drawn.arbitrary::<(u64, u32, u64, u64)>() {
         // Make most claims lie within the object, because others are refused early.
         let start = if boot.is_multiple_of(8) || size == 0 { start } else { start % size };
-        let claim = Claim { start, len, sum, boot };
+        // The highest bit of a record's length has another meaning.
+        let (len, is_checked) = (len & (u32::MAX >> 1), sum.is_multiple_of(2));
+        let claim = Claim { start, len, sum, boot, is_checked };
         bytes.extend(encode(&claim, seal(&header)));
         claims.extend((len > 0).then_some(claim));
         if drawn.is_empty() {

@@ -21,6 +21,8 @@ const MAGIC: &[u8; 16] = b"laneway journal\n";
 /// The version of the format. Raise it when a field changes its meaning. Laneway doesn't resume from a
 /// journal of another format.
 const FORMAT: u8 = 1;
+/// The bit of a record's length that is set if the store's checksums have confirmed the range.
+const CHECKED: u32 = 1 << 31;
 /// The size of a record in bytes: start (8), checksum (8), boot (8), length (4), the record's CRC32C (4). A
 /// page holds a whole number of records, so no record crosses the end of a page.
 const RECORD: usize = 32;
@@ -47,6 +49,8 @@ pub(crate) struct Claim {
     pub(crate) sum: u64,
     /// Identifies the machine's boot at the time when the range was written; see [`crate::local::platform`].
     pub(crate) boot: u64,
+    /// True if the store sent checksums of these bytes with the bytes, and they were right.
+    pub(crate) is_checked: bool,
 }
 
 impl Claim {
@@ -55,7 +59,7 @@ impl Claim {
     }
 
     pub(crate) fn run(&self, crc: Crc) -> RangeChecksums {
-        RangeChecksums::known(u64::from(self.len), crc, self.sum)
+        RangeChecksums::known(u64::from(self.len), crc, self.sum).checked(self.is_checked)
     }
 }
 
@@ -110,7 +114,8 @@ pub(super) fn encode(claim: &Claim, seal: u32) -> [u8; RECORD] {
     record[..8].copy_from_slice(&claim.start.to_le_bytes());
     record[8..16].copy_from_slice(&claim.sum.to_le_bytes());
     record[16..24].copy_from_slice(&claim.boot.to_le_bytes());
-    record[24..CHECK_AT].copy_from_slice(&claim.len.to_le_bytes());
+    let checked = if claim.is_checked { CHECKED } else { 0 };
+    record[24..CHECK_AT].copy_from_slice(&(claim.len | checked).to_le_bytes());
     let check = check(seal, &record[..CHECK_AT]);
     record[CHECK_AT..].copy_from_slice(&check.to_le_bytes());
     record
@@ -119,7 +124,9 @@ pub(super) fn encode(claim: &Claim, seal: u32) -> [u8; RECORD] {
 fn decode(record: &[u8], seal: u32) -> Option<Claim> {
     let number = |from: usize| Some(u64::from_le_bytes(record.get(from..from + 8)?.try_into().ok()?));
     let short = |from: usize| Some(u32::from_le_bytes(record.get(from..from + 4)?.try_into().ok()?));
-    let claim = Claim { start: number(0)?, sum: number(8)?, boot: number(16)?, len: short(24)? };
+    let len = short(24)?;
+    let (is_checked, len) = (len & CHECKED != 0, len & !CHECKED);
+    let claim = Claim { start: number(0)?, sum: number(8)?, boot: number(16)?, len, is_checked };
     (claim.len > 0 && short(CHECK_AT)? == check(seal, &record[..CHECK_AT])).then_some(claim)
 }
 
@@ -195,7 +202,8 @@ impl DownloadJournal {
     /// already counted them.
     pub(crate) fn record(&self, start: u64, run: &RangeChecksums) {
         let (Some(sum), Ok(len)) = (run.value(self.crc), u32::try_from(run.len)) else { return };
-        let record = encode(&Claim { start, len, sum, boot: self.boot }, self.seal);
+        let claim = Claim { start, len, sum, boot: self.boot, is_checked: run.is_checked };
+        let record = encode(&claim, self.seal);
         let at = self.end.fetch_add(RECORD as u64, Ordering::Relaxed);
         // Continue without the record: a later run would only have to fetch the range again.
         if let Err(e) = self.file.write_all_at(&record, at) {
@@ -253,6 +261,7 @@ mod tests {
             len: 1 + random.below(CLAIM_LEN) as u32,
             sum: random.below(u64::MAX),
             boot: random.below(3),
+            is_checked: random.below(2) == 0,
         };
         (0..random.below(50)).map(|_| claim(random)).collect()
     }

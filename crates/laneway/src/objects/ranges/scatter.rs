@@ -5,6 +5,7 @@
 //! holds the lock and removes the memory. After that, nothing writes to the memory, even if its request is
 //! still running.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::pin::{Pin, pin};
@@ -22,6 +23,7 @@ use super::plan::{RequestGroup, within};
 use super::{GetRanges, Ranges};
 use crate::Error;
 use crate::content::range_writer::{ObjectPin, Output, RangeWriter};
+use crate::content::read::DamagedReads;
 use crate::engine::fork::OfProcess;
 use crate::engine::runtime::Task;
 use crate::objects::call;
@@ -149,13 +151,32 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
     /// # Errors
     /// If the memory has become too small since the read began.
     fn write(&self, place: usize, at: usize, bytes: &[u8]) -> Result<(), Error> {
+        self.copy(place, at, bytes)?;
+        self.count(place, bytes.len());
+        Ok(())
+    }
+
+    /// Writes bytes without counting them.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    fn copy(&self, place: usize, at: usize, bytes: &[u8]) -> Result<(), Error> {
         let Some(slot) = self.buffers.slot(place) else { return Ok(()) };
         let mut slot = lock(slot);
         let Some(unfilled) = slot.as_mut() else { return Ok(()) };
         let to =
             unfilled.buffer.as_mut().get_mut(at..at + bytes.len()).ok_or_else(|| self.too_small(place))?;
         to.copy_from_slice(bytes);
-        unfilled.missing = unfilled.missing.saturating_sub(bytes.len());
+        Ok(())
+    }
+
+    /// Counts bytes that were written to the memory of the range `place`. If none are missing, sends the range to
+    /// the stream.
+    fn count(&self, place: usize, bytes: usize) {
+        let Some(slot) = self.buffers.slot(place) else { return };
+        let mut slot = lock(slot);
+        let Some(unfilled) = slot.as_mut() else { return };
+        unfilled.missing = unfilled.missing.saturating_sub(bytes);
         if unfilled.missing == 0
             && let Some(UnfilledBuffer { buffer, len, .. }) = slot.take()
         {
@@ -163,7 +184,6 @@ impl<B: AsMut<[u8]>> RangeTargets<B> {
             // Sending fails only if the caller has dropped the stream.
             drop(self.out.send(Some(Ok(FilledRange { place, bytes: len, buffer }))));
         }
-        Ok(())
     }
 
     fn too_small(&self, place: usize) -> Error {
@@ -181,6 +201,17 @@ struct Scatter<B> {
     at: u64,
     /// The end of the request, or the end of the last range in `wanted` if that is earlier.
     end: u64,
+    /// The written bytes that the store's checksums haven't confirmed yet. `None` if the answers have no such
+    /// checksums. A range arrives only after its bytes are confirmed.
+    unchecked: Option<VecDeque<UncheckedBytes>>,
+}
+
+/// Bytes in the memory of a range that aren't counted yet.
+struct UncheckedBytes {
+    place: usize,
+    len: usize,
+    /// The offset in the object after the last byte.
+    end: u64,
 }
 
 impl<B> Scatter<B> {
@@ -194,7 +225,7 @@ impl<B> Scatter<B> {
             .cloned()
             .collect();
         let at = wanted.first()?.1.start.max(request.start);
-        let mut scatter = Self { targets: targets.clone(), wanted, at, end: request.end };
+        let mut scatter = Self { targets: targets.clone(), wanted, at, end: request.end, unchecked: None };
         scatter.narrow();
         Some(scatter)
     }
@@ -202,7 +233,7 @@ impl<B> Scatter<B> {
     /// Removes the ranges that were given up or whose bytes have arrived. Sets the end to that of the last
     /// remaining range, so that no unneeded bytes are fetched.
     fn narrow(&mut self) {
-        let Self { targets, wanted, at, end } = self;
+        let Self { targets, wanted, at, end, .. } = self;
         wanted.retain(|(place, range)| range.end > *at && targets.buffers.is_wanted(*place));
         *end = wanted.iter().map(|(_, range)| range.end).max().unwrap_or(*at).min(*end);
     }
@@ -224,12 +255,36 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Scatter<B> {
             let part = range.start.max(come.start)..range.end.min(come.end);
             if part.start < part.end {
                 let part_bytes = &bytes[(part.start - at) as usize..(part.end - at) as usize];
-                self.targets.write(*place, (part.start - range.start) as usize, part_bytes)?;
+                self.targets.copy(*place, (part.start - range.start) as usize, part_bytes)?;
+                match &mut self.unchecked {
+                    Some(unchecked) => unchecked.push_back(UncheckedBytes {
+                        place: *place,
+                        len: part_bytes.len(),
+                        end: part.end,
+                    }),
+                    None => self.targets.count(*place, part_bytes.len()),
+                }
             }
         }
         self.at = come.end;
         self.narrow();
         Ok(own)
+    }
+
+    fn expect_checks(&mut self) {
+        self.unchecked.get_or_insert_default();
+    }
+
+    fn checked(&mut self, to: u64) {
+        let Some(unchecked) = &mut self.unchecked else { return };
+        while let Some(bytes) = unchecked.pop_front_if(|bytes| bytes.end <= to) {
+            self.targets.count(bytes.place, bytes.len);
+        }
+    }
+
+    fn give_up_checks(&mut self) {
+        self.checked(u64::MAX);
+        self.unchecked = None;
     }
 }
 
@@ -259,13 +314,28 @@ impl Fetch<'_> {
             .map(async |(request, asked)| {
                 // This can't fail, because the semaphore is never closed.
                 let _slot = self.limits.requests.acquire().await;
-                let Some(scatter) = Scatter::new(targets, request, &asked) else { return Ok(()) };
-                let (at, wanted) = (scatter.at, scatter.wanted.clone());
-                let writer = RangeWriter::pinned(at, of.clone(), scatter, Arc::default());
-                tokio::select! {
-                    biased;
-                    brought = writer.bring(self.store, self.id) => brought,
-                    () = targets.buffers.all_given_up(&wanted) => Ok(()),
+                let (mut request, mut damaged) = (request.clone(), DamagedReads::default());
+                loop {
+                    let Some(scatter) = Scatter::new(targets, &request, &asked) else { return Ok(()) };
+                    let (at, wanted) = (scatter.at, scatter.wanted.clone());
+                    let writer = RangeWriter::pinned(at, of.clone(), scatter, Arc::default());
+                    let brought = tokio::select! {
+                        biased;
+                        brought = writer.bring(self.store, self.id) => brought,
+                        () = targets.buffers.all_given_up(&wanted) => return Ok(()),
+                    };
+                    match brought {
+                        Ok(()) => {
+                            writer.end(Scatter::give_up_checks);
+                            return Ok(());
+                        }
+                        // The bytes that aren't checked weren't counted, so they can be written again.
+                        Err(error) => {
+                            request.start = writer.rest().map_or(at, |(rest, _)| rest.start);
+                            writer.end(|_| ());
+                            damaged.again(error)?;
+                        }
+                    }
                 }
             })
             .collect();

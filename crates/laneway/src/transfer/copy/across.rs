@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use laneway_lanes::attempts::counted;
@@ -85,7 +85,7 @@ async fn small(
     let read = || async {
         let get = Get { expected: Some(expected), size: Some(expected), ..Get::new(&item.from.id) };
         let got = ends.from.get(get).await?;
-        let run = RangeChecksums::of(&got.body, both(&got.meta.checksums));
+        let run = RangeChecksums::of(&got.body, both(&got.meta.checksums)).checked(got.checked);
         let read = check(ends, &got.meta, &run)?;
         Ok::<_, Error>((got, run, read))
     };
@@ -172,6 +172,7 @@ async fn streamed(
         part: part_len(meta.size, ends.to.capabilities().parts),
         meta: meta.clone(),
         next: AtomicU64::new(0),
+        is_checked: AtomicBool::new(false),
         progress: Arc::default(),
     };
     let parts = PartsUpload::new(job, &ends.to, &item.to, options, None);
@@ -179,6 +180,7 @@ async fn streamed(
     if Crc::given_in(&input.meta.checksums).is_none() {
         let read = match &input.cuts {
             Some(cuts) => cuts.verified(),
+            None if input.is_checked.load(Ordering::Acquire) => Verified::InTransit,
             None => Verified::Unverified,
         };
         sent.moved.verified = weaker(read, sent.moved.verified);
@@ -267,6 +269,8 @@ struct StoreInput<'a> {
     part: u64,
     /// The offset of the next part.
     next: AtomicU64,
+    /// True after the store's checksums of the sent bytes have confirmed all of them.
+    is_checked: AtomicBool,
     /// Counts the downloaded bytes. The count isn't shown, because the job's progress counts a copy's
     /// uploaded bytes.
     progress: Arc<crate::Progress>,
@@ -351,6 +355,7 @@ impl Input for StoreInput<'_> {
 
     async fn check(&self, whole: &RangeChecksums) -> Result<(), Error> {
         check(self.ends, &self.meta, whole)?;
+        self.is_checked.store(whole.is_checked, Ordering::Release);
         match &self.cuts {
             Some(cuts) => cuts.check(self.job, self.ends, &self.meta).await,
             None => Ok(()),

@@ -30,6 +30,8 @@ pub(super) struct BufferedRange {
     bytes: BytesMut,
     wanted: ChecksumSet,
     hasher: ChecksumHasher,
+    /// True if the store's checksums have confirmed the bytes that the range had before its stream began.
+    is_checked: bool,
 }
 
 impl BufferedRange {
@@ -43,7 +45,8 @@ impl BufferedRange {
     }
 
     fn with(range: Range<u64>, bytes: BytesMut, wanted: ChecksumSet) -> Self {
-        Self { start: range.start, end: range.end, bytes, wanted, hasher: ChecksumHasher::new(wanted) }
+        let hasher = ChecksumHasher::new(wanted);
+        Self { start: range.start, end: range.end, bytes, wanted, hasher, is_checked: true }
     }
 
     /// Forgets the bytes, because another attempt brings them again.
@@ -73,9 +76,17 @@ impl BufferedRange {
         Some(Self::with(end, memory, self.wanted))
     }
 
-    fn take(&mut self) -> (u64, BytesMut, RangeChecksums) {
+    /// Adds bytes that came before the range's stream begins.
+    pub(super) fn add_first(&mut self, bytes: &[u8], is_checked: bool) {
+        self.add(bytes);
+        self.is_checked = is_checked;
+    }
+
+    /// Takes the bytes. `is_checked` is true if the store's checksums have confirmed those of the range's stream.
+    fn take(&mut self, is_checked: bool) -> (u64, BytesMut, RangeChecksums) {
         let hasher = std::mem::replace(&mut self.hasher, ChecksumHasher::new(self.wanted));
-        (self.start, std::mem::take(&mut self.bytes), hasher.finish())
+        let run = hasher.finish().checked(self.is_checked && is_checked);
+        (self.start, std::mem::take(&mut self.bytes), run)
     }
 }
 
@@ -168,7 +179,8 @@ impl<'a> BufferStreams<'a> {
 
     /// Takes the bytes of a stream that the caller has run.
     pub(super) fn take_ended<O: Buffered>(&mut self, stream: &RangeWriter<O>) {
-        if let Some(part) = stream.end(|output| output.buffer().map(BufferedRange::take)) {
+        let take = |output: &mut O, is_checked| output.buffer().map(|range| range.take(is_checked));
+        if let Some(part) = stream.end_checked(take) {
             self.done(part);
         }
     }
@@ -186,7 +198,7 @@ impl<'a> BufferStreams<'a> {
         self.count(start, Arc::clone(&stream));
         let bring = async move {
             stream.bring(store, id).await?;
-            Ok(stream.end(BufferedRange::take))
+            Ok(stream.end_checked(BufferedRange::take))
         };
         self.running.push(Box::pin(SpareClaim::scope(lane, bring)));
     }
@@ -266,7 +278,7 @@ mod tests {
         assert_eq!((second.start..second.end, first.end), (5 * MIB + MIB..9 * MIB, 6 * MIB));
         assert_eq!(second.add(&vec![2; 4 << 20]), 3 * MIB, "no more than the range has");
         assert_eq!(first.add(&vec![1; 8 << 20]), 5 * MIB - 1000);
-        let ((start, mut whole, run), (_, end, next)) = (first.take(), second.take());
+        let ((start, mut whole, run), (_, end, next)) = (first.take(false), second.take(false));
         whole.unsplit(end);
         assert_eq!((start, whole.as_ptr(), whole.len()), (MIB, address, 8 << 20));
         let expected = [vec![1; 5 << 20], vec![2; 3 << 20]].concat();
@@ -286,7 +298,7 @@ mod tests {
         let end = range.split(3 * MIB).unwrap();
         range.clear();
         assert_eq!(range.add(&vec![3; 8 << 20]), 5 * MIB);
-        let (_, bytes, run) = range.take();
+        let (_, bytes, run) = range.take(false);
         assert_eq!((end.start, run), (5 * MIB, RangeChecksums::of(&bytes, ChecksumSet::CRC32C)));
     }
 }

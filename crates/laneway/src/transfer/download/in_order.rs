@@ -226,14 +226,25 @@ impl InOrderDownload<'_> {
         room: u64,
         may_try_again: bool,
     ) -> Result<DownloadOutcome, Error> {
-        let (asked, most) = first(wish);
+        let (is_for_program, (asked, most)) = (self.is_for_program, first(wish));
         let room = most.unwrap_or(room);
         let held = vec![self.job.engine.lanes.memory().reserve(room as usize).await];
         let (version, unless) = (self.version.clone(), self.unless.clone());
         let get = Get { version: version.as_ref(), unless: unless.as_ref(), ..Get::new(self.id) };
         let get = Get { range: asked, expected: most, ..get };
-        let (meta, bytes, mut held) = match self.begin(get, wish, (room, held)).await? {
-            FirstAnswer::Brought(meta, bytes, held) => (meta, bytes, held),
+        let first = match self.begin(get, wish, (room, held)).await {
+            // After a description, the program expects the bytes of that version.
+            Err(error)
+                if error.is_mismatch() && may_try_again && self.described.is_some() == is_for_program =>
+            {
+                log_second_try(&error);
+                note_another();
+                return Box::pin(self.open(wish, room, false)).await;
+            }
+            first => first?,
+        };
+        let (meta, bytes, mut held, is_checked) = match first {
+            FirstAnswer::Brought(meta, bytes, held, is_checked) => (meta, bytes, held, is_checked),
             FirstAnswer::All(meta, bytes, run) => return self.buffered(&meta, bytes, run).await,
             FirstAnswer::Lacks(room) => {
                 return Box::pin(self.open(wish, room, may_try_again)).await;
@@ -251,7 +262,7 @@ impl InOrderDownload<'_> {
             true => ChecksumSet::to_compare_with(&meta.checksums, is_all),
             false => ChecksumSet::default(),
         };
-        let begun = RangeChecksums::of(&bytes, wanted);
+        let begun = RangeChecksums::of(&bytes, wanted).checked(is_checked);
         if is_all
             && may_try_again
             && let Err(error) = self.verified(&meta, begun)
@@ -287,7 +298,7 @@ impl InOrderDownload<'_> {
         {
             let progress = Arc::clone(&self.job.progress);
             let mut streams = BufferStreams::new(self.store, self.id, range, pinned, progress).await;
-            buffer.add(&bytes);
+            buffer.add_first(&bytes, is_checked);
             streams.begin(buffer, None);
             let (bytes, run) = streams.finish().await?;
             return self.buffered(&meta, bytes, run).await;
@@ -367,7 +378,16 @@ impl InOrderDownload<'_> {
         let got = loop {
             tokio::select! {
                 biased;
-                got = &mut fetching => break got?,
+                got = &mut fetching => match got {
+                    Err(error) if error.is_mismatch() => {
+                        let (described, bytes) =
+                            head.cut(|_, head| (head.described.take(), head.bytes.len()));
+                        self.described = described;
+                        progress.begun_again(bytes as u64);
+                        return Err(error);
+                    }
+                    got => break got?,
+                },
                 () = is_all(&mut mode) => {
                     mode = None;
                     if let Some((range, pinned)) = head.cut(|at, head| head.take_all(at)) {
@@ -392,16 +412,16 @@ impl InOrderDownload<'_> {
             let meta = meta.or_else(|| got.map(|got| Box::new(got.meta)));
             return meta.map(|meta| FirstAnswer::All(meta, bytes, run)).ok_or_else(|| self.undescribed());
         }
-        let (meta, bytes, held, lacks) = head.end(|head| {
+        let (meta, bytes, held, lacks, is_checked) = head.end_checked(|head, is_checked| {
             let held = std::mem::take(&mut head.room.held);
-            (head.meta.take(), std::mem::take(&mut head.bytes), held, head.lacks)
+            (head.meta.take(), std::mem::take(&mut head.bytes), held, head.lacks, is_checked)
         });
         if let Some(room) = lacks {
             return Ok(FirstAnswer::Lacks(room));
         }
         // The answer for an empty object can have no body, so that nothing reached the sink.
         match meta.or_else(|| got.map(|got| Box::new(got.meta))) {
-            Some(meta) => Ok(FirstAnswer::Brought(meta, bytes.into(), held)),
+            Some(meta) => Ok(FirstAnswer::Brought(meta, bytes.into(), held, is_checked)),
             None => Err(self.undescribed()),
         }
     }
@@ -483,6 +503,7 @@ impl InOrderDownload<'_> {
         let is_whole = run.len == meta.size;
         let verified = match is_whole {
             true => run.verify(&meta.checksums).map_err(|e| Error::mismatch(source(), e))?,
+            false if run.is_checked => Verified::InTransit,
             false => Verified::Unverified,
         };
         let moved = TransferOutcome { bytes: run.len, verified, atomic: true, made: ResultObject::of(meta) };
@@ -515,8 +536,8 @@ async fn next(streams: &mut Option<BufferStreams<'_>>) -> Result<(), Error> {
 
 /// The result of a first request.
 enum FirstAnswer {
-    /// The answer brought at most a slice.
-    Brought(Box<ObjectMeta>, Bytes, BudgetShare),
+    /// The answer brought at most a slice. True if the store's checksums have confirmed these bytes.
+    Brought(Box<ObjectMeta>, Bytes, BudgetShare, bool),
     /// The program wanted all bytes at once, and here they are.
     All(Box<ObjectMeta>, Bytes, RangeChecksums),
     /// The answer was dropped before its first byte, because it needs this many bytes of memory, which

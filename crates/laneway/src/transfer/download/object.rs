@@ -94,7 +94,15 @@ async fn fetch_once(
     let version = known.as_ref().and_then(|meta| meta.version.as_ref());
     let get = Get { version, expected: size, size, ..Get::new(id) };
     let _unfinished = EndOnDrop { job, request, opening: Arc::clone(&opening) };
-    let mut stream = opening.attempt(store, get).boxed().fuse();
+    let stream = async {
+        let got = opening.attempt(store, get).await;
+        // If the stream ended within a segment, no other stream brings the checksum of its last bytes.
+        if got.as_ref().map_or_else(laneway_store::Error::is_interrupted, |_| true) {
+            opening.check_rest(store, id).await?;
+        }
+        got
+    };
+    let mut stream = stream.boxed().fuse();
     let cancelled = job.cancel.wait();
     let ended = tokio::select! {
         biased;
@@ -117,19 +125,19 @@ impl RestDownload<'_> {
         place: FilePlace,
     ) -> Result<DownloadOutcome, Error> {
         match opened {
-            Some(OpenerResult::Collected(meta, bytes)) => {
+            Some(OpenerResult::Collected(meta, bytes, is_checked)) => {
                 match ended {
                     Err(e) if e.is_interrupted() => note(e.attempts() + 1),
                     ended => drop(ended?),
                 }
-                let bytes = self.complete(&meta, bytes).await?;
+                let (bytes, is_checked) = self.complete(&meta, bytes, is_checked).await?;
                 let (version, store) = (meta.version.clone(), self.store.clone());
                 let preserve = self.request.preserves(self.store.capabilities());
                 let (permit, placing) =
                     (self.job.writing().await, self.request.placing(self.job, preserve, [Some(&meta), None]));
                 let write = move || {
                     let _permit = permit;
-                    store_small(&store, &meta, &bytes, &place, &placing)
+                    store_small(&store, &meta, &bytes, is_checked, &place, &placing)
                 };
                 let moved = self.job.engine.files.run(write).await??;
                 Ok(DownloadOutcome { moved, version })
@@ -148,16 +156,23 @@ impl RestDownload<'_> {
         }
     }
 
-    /// Fetches the missing bytes of a small object whose stream broke.
-    async fn complete(&self, meta: &ObjectMeta, mut bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
+    /// Fetches the missing bytes of a small object whose stream broke. Also returns true if the store's checksums have
+    /// confirmed all bytes. `is_checked` says this of the bytes that have arrived.
+    async fn complete(
+        &self,
+        meta: &ObjectMeta,
+        mut bytes: Vec<u8>,
+        mut is_checked: bool,
+    ) -> Result<(Vec<u8>, bool), Error> {
         let have = bytes.len() as u64;
         if have < meta.size {
             let (rest, progress) = ((have..meta.size, self.pinned(meta)?), Arc::clone(&self.job.progress));
-            let (_, mut rest) =
+            let (run, mut rest) =
                 read_range(self.store, self.id, rest, ChecksumSet::default(), progress).await?;
+            is_checked &= run.is_checked;
             bytes.append(&mut rest);
         }
-        Ok(bytes)
+        Ok((bytes, is_checked))
     }
 
     /// Fetches an object whose opening stream brought only the metadata.

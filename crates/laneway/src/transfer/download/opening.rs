@@ -12,6 +12,7 @@ use super::sliced::{Claims, DownloadTarget, LargeDownload};
 use crate::content::checksum::{ChecksumSet, RangeChecksums};
 use crate::content::range_writer::{Output, RangeWriter};
 use crate::plan::SMALL_DOWNLOAD_MAX;
+use crate::plan::slices::SEGMENT_LEN;
 use crate::{Error, Progress};
 
 /// The destination of an opening stream's bytes.
@@ -25,6 +26,8 @@ pub(crate) struct Opener {
     progress: Arc<Progress>,
     meta: Option<Box<ObjectMeta>>,
     claims: Claims,
+    /// True if the answer has the store's checksums of its bytes.
+    are_checks_expected: bool,
     body: OpenerBody,
     large: Option<oneshot::Sender<LargeDownload>>,
     /// The object's size and the additional memory reserved for it, if the object is a little larger than
@@ -41,8 +44,9 @@ enum OpenerBody {
 
 #[derive(Debug)]
 pub(crate) enum OpenerResult {
-    /// A small object, or only its first bytes if the stream broke.
-    Collected(Box<ObjectMeta>, Vec<u8>),
+    /// A small object, or only its first bytes if the stream broke. True if the store's checksums have confirmed
+    /// these bytes.
+    Collected(Box<ObjectMeta>, Vec<u8>, bool),
     /// The beginning of a large object, or all of it.
     Head(LargeDownload, RangeChecksums),
     /// Only the metadata of a large object. Its bytes were not read, because the request ran on an express
@@ -71,6 +75,7 @@ impl RangeWriter<Opener> {
             progress: Arc::clone(&progress),
             meta: None,
             claims: Claims::new(0, ChecksumSet::default()),
+            are_checks_expected: false,
             body: OpenerBody::Unopened,
             large: Some(large),
             more: None,
@@ -80,17 +85,19 @@ impl RangeWriter<Opener> {
 
     /// Ends the stream, and returns its result if there is one.
     pub(super) fn opened(&self) -> Option<OpenerResult> {
-        self.end(|opener| match std::mem::replace(&mut opener.body, OpenerBody::Unopened) {
-            OpenerBody::Collected(bytes) => {
-                opener.meta.take().map(|meta| OpenerResult::Collected(meta, bytes))
+        self.end_checked(|opener, is_checked| {
+            match std::mem::replace(&mut opener.body, OpenerBody::Unopened) {
+                OpenerBody::Collected(bytes) => {
+                    opener.meta.take().map(|meta| OpenerResult::Collected(meta, bytes, is_checked))
+                }
+                OpenerBody::File(Some(large)) => {
+                    large.slices().opener_ended();
+                    let run = opener.claims.finish(&large.staged, is_checked);
+                    Some(OpenerResult::Head(large, run))
+                }
+                OpenerBody::File(None) => opener.meta.take().map(OpenerResult::Described),
+                OpenerBody::Unopened => None,
             }
-            OpenerBody::File(Some(large)) => {
-                large.slices().opener_ended();
-                let run = opener.claims.finish(&large.staged);
-                Some(OpenerResult::Head(large, run))
-            }
-            OpenerBody::File(None) => opener.meta.take().map(OpenerResult::Described),
-            OpenerBody::Unopened => None,
         })
     }
 }
@@ -141,6 +148,10 @@ impl Output for Opener {
                 let Some(meta) = self.meta.clone() else { return Ok(0) };
                 let made = LargeDownload::opened(meta, &self.destination)?;
                 self.claims = Claims::new(0, made.wanted);
+                if self.are_checks_expected {
+                    self.claims.expect_checks();
+                    made.slices().cut_at(SEGMENT_LEN);
+                }
                 if let Some(large) = self.large.take() {
                     // Sending fails only if the job was cancelled.
                     let _ = large.send(made.clone());
@@ -153,5 +164,23 @@ impl Output for Opener {
         large.staged.write_at(taken, at)?;
         self.claims.update(taken, &large.staged);
         Ok(own)
+    }
+
+    fn expect_checks(&mut self) {
+        self.are_checks_expected = true;
+        self.claims.expect_checks();
+    }
+
+    fn checked(&mut self, to: u64) {
+        if let OpenerBody::File(Some(large)) = &self.body {
+            self.claims.checked(to, &large.staged);
+        }
+    }
+
+    fn give_up_checks(&mut self) {
+        self.are_checks_expected = false;
+        if let OpenerBody::File(Some(large)) = &self.body {
+            self.claims.give_up_checks(&large.staged);
+        }
     }
 }

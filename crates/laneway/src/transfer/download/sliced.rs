@@ -1,7 +1,7 @@
 //! Downloads a large object into a file, in parallel slices. If the size was unknown, one of the streams is
 //! the opening stream, which began without a range.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +21,9 @@ use crate::job::running::{JobState, ResultObject, TransferOutcome};
 use crate::local::folder::{DownloadSubject, FilePlace, PartialRequest, StagedFile};
 use crate::local::platform::boot;
 use crate::location::url;
-use crate::plan::slices::{CLAIM_LEN, Slices, SplitChoice, StreamProgress, is_sliced, missing_ranges, split};
+use crate::plan::slices::{
+    CLAIM_LEN, SEGMENT_LEN, Slices, SplitChoice, StreamProgress, is_sliced, missing_ranges, split_at,
+};
 use crate::{CopyRequest, Error, Progress};
 
 /// Up to this size in bytes, an object is fetched in one stream if the store has only its MD5, because the
@@ -421,6 +423,18 @@ impl Output for Slice {
         self.claims.update(bytes, &self.staged);
         Ok(own)
     }
+
+    fn expect_checks(&mut self) {
+        self.claims.expect_checks();
+    }
+
+    fn checked(&mut self, to: u64) {
+        self.claims.checked(to, &self.staged);
+    }
+
+    fn give_up_checks(&mut self) {
+        self.claims.give_up_checks(&self.staged);
+    }
 }
 
 impl SliceWriter {
@@ -439,7 +453,8 @@ impl SliceWriter {
     pub(crate) fn split(&self, most: u64) -> Option<Range<u64>> {
         self.cut(|at, slice| {
             let mut left = at..slice.end;
-            let end = split(&mut left, most);
+            let unit = if slice.claims.unchecked.is_some() { SEGMENT_LEN } else { CLAIM_LEN };
+            let end = split_at(&mut left, most, unit);
             slice.end = left.end;
             end
         })
@@ -447,7 +462,7 @@ impl SliceWriter {
 
     /// Returns the checksums of the written bytes.
     pub(crate) fn finish(&self) -> RangeChecksums {
-        self.end(|slice| slice.claims.finish(&slice.staged))
+        self.end_checked(|slice, is_checked| slice.claims.finish(&slice.staged, is_checked))
     }
 }
 
@@ -461,12 +476,37 @@ pub(crate) struct Claims {
     /// The start of the next claim.
     start: u64,
     under_way: ChecksumHasher,
+    /// The claims whose bytes the store's checksums haven't confirmed yet, with the offsets of their first
+    /// bytes. `None` if the answers have no such checksums. The journal gets these claims later, because a later
+    /// run couldn't check their bytes any more.
+    unchecked: Option<VecDeque<(u64, RangeChecksums)>>,
 }
 
 impl Claims {
     /// Returns the checksums of a stream that begins at the object's offset `start`.
     pub(crate) fn new(start: u64, wanted: ChecksumSet) -> Self {
-        Self { wanted, ended: RangeChecksums::of(b"", wanted), start, under_way: ChecksumHasher::new(wanted) }
+        let (ended, under_way) = (RangeChecksums::of(b"", wanted), ChecksumHasher::new(wanted));
+        Self { wanted, ended, start, under_way, unchecked: None }
+    }
+
+    /// Lets claims wait until [`checked`](Self::checked) confirms their bytes.
+    pub(crate) fn expect_checks(&mut self) {
+        self.unchecked.get_or_insert_default();
+    }
+
+    /// Records the claims of bytes before the offset `to`, which the store's checksums have confirmed.
+    pub(crate) fn checked(&mut self, to: u64, staged: &StagedFile) {
+        let Some(unchecked) = &mut self.unchecked else { return };
+        while let Some((start, run)) = unchecked.pop_front_if(|(start, run)| *start + run.len <= to) {
+            staged.claim(start, &run.checked(true));
+        }
+    }
+
+    /// Records the claims that wait. Their bytes stay unchecked.
+    pub(crate) fn give_up_checks(&mut self, staged: &StagedFile) {
+        for (start, run) in self.unchecked.take().into_iter().flatten() {
+            staged.claim(start, &run);
+        }
     }
 
     /// Adds the next bytes. The caller must first write them to the file, because this function may record
@@ -487,15 +527,22 @@ impl Claims {
         }
     }
 
-    /// Ends the stream, and returns the checksums of all its bytes.
-    pub(crate) fn finish(&mut self, staged: &StagedFile) -> RangeChecksums {
+    /// Ends the stream, and returns the checksums of all its bytes. `is_checked` is true if the store's checksums
+    /// have confirmed them.
+    pub(crate) fn finish(&mut self, staged: &StagedFile, is_checked: bool) -> RangeChecksums {
         self.claim(staged);
-        std::mem::replace(&mut self.ended, RangeChecksums::of(b"", self.wanted))
+        for (start, run) in self.unchecked.take().into_iter().flatten() {
+            staged.claim(start, &run.checked(is_checked));
+        }
+        std::mem::replace(&mut self.ended, RangeChecksums::of(b"", self.wanted)).checked(is_checked)
     }
 
     fn claim(&mut self, staged: &StagedFile) {
         let run = std::mem::replace(&mut self.under_way, ChecksumHasher::new(self.wanted)).finish();
-        staged.claim(self.start, &run);
+        match &mut self.unchecked {
+            Some(unchecked) => unchecked.push_back((self.start, run)),
+            None => staged.claim(self.start, &run),
+        }
         self.start += run.len;
         self.ended = self.ended.then(run);
     }

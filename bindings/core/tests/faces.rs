@@ -339,8 +339,8 @@ fn methods_of_the_library(of: &str, parameters: &str) -> Names {
 fn keywords(text: &str, function: &str) -> Names {
     let start = format!("def {function}(\n");
     let (_, rest) = text.split_once(&start).unwrap_or_else(|| panic!("{function} is not there"));
-    let (parameters, _) = rest.split_once("\n)").expect("the parameters' end");
-    parameters.lines().filter_map(|line| Some(line.trim().split_once(':')?.0.to_owned())).collect()
+    let parameters = rest.lines().map(str::trim).take_while(|line| !line.starts_with(')'));
+    parameters.filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
 }
 
 /// Returns the text literals after a word in source code.

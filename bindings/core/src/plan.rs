@@ -25,7 +25,7 @@ use crate::value::{FromValue, InvalidValue, NamedValues, Value, ValueKind};
 
 /// An action on plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PlanVerb {
+pub enum PlanTaskKind {
     /// Makes a plan that copies a prefix.
     Copy,
     /// Makes a plan that makes a prefix equal to another.
@@ -48,7 +48,7 @@ pub enum PlanVerb {
     Report,
 }
 
-impl PlanVerb {
+impl PlanTaskKind {
     /// All actions.
     pub const ALL: [Self; 10] = [
         Self::Copy,
@@ -95,15 +95,16 @@ pub struct PlanOption {
     /// A description, usually in one sentence.
     pub meaning: &'static str,
     /// The actions that have the option.
-    pub verbs: &'static [PlanVerb],
+    pub verbs: &'static [PlanTaskKind],
 }
 
 /// The term of a lease, if the host sets none.
 const LEASE: Duration = Duration::from_secs(60);
 
-const COPIES: &[PlanVerb] = &[PlanVerb::Copy, PlanVerb::Sync];
-const MAKE: &[PlanVerb] = &[PlanVerb::Copy, PlanVerb::Sync, PlanVerb::Remove, PlanVerb::Verify];
-const SYNC: &[PlanVerb] = &[PlanVerb::Sync];
+const COPIES: &[PlanTaskKind] = &[PlanTaskKind::Copy, PlanTaskKind::Sync];
+const MAKE: &[PlanTaskKind] =
+    &[PlanTaskKind::Copy, PlanTaskKind::Sync, PlanTaskKind::Remove, PlanTaskKind::Verify];
+const SYNC: &[PlanTaskKind] = &[PlanTaskKind::Sync];
 
 macro_rules! plan_options {
     ($($name:ident, $kind:ident, $verbs:expr, $meaning:literal;)*) => {
@@ -123,28 +124,28 @@ plan_options! {
     bandwidth_limit, Number, COPIES, "The bytes a second that all runners together may use. It needs `runners`.";
     checksum, Flag, SYNC, "Compares objects of equal size by checksum, not by time.";
     delete, Flag, SYNC, "Removes objects from the destination that the source lacks, once all copies have succeeded.";
-    destination, Place, &[PlanVerb::Copy, PlanVerb::Sync, PlanVerb::Verify], "The URL of the destination's prefix.";
+    destination, Place, &[PlanTaskKind::Copy, PlanTaskKind::Sync, PlanTaskKind::Verify], "The URL of the destination's prefix.";
     destination_inventory, Place, SYNC, "An inventory that is read instead of a listing of the destination.";
     dry_run, Flag, MAKE, "Only counts, and writes nothing.";
-    extra, Flag, &[PlanVerb::Check], "Also reports objects at the destination that the plan doesn't name.";
-    file, Place, &[PlanVerb::Report], "The file to write.";
+    extra, Flag, &[PlanTaskKind::Check], "Also reports objects at the destination that the plan doesn't name.";
+    file, Place, &[PlanTaskKind::Report], "The file to write.";
     filters, Texts, MAKE, "Rules that select names.";
     folder, Place, &[
-        PlanVerb::Copy, PlanVerb::Sync, PlanVerb::Remove, PlanVerb::Verify, PlanVerb::Open, PlanVerb::Retry,
+        PlanTaskKind::Copy, PlanTaskKind::Sync, PlanTaskKind::Remove, PlanTaskKind::Verify, PlanTaskKind::Open, PlanTaskKind::Retry,
     ], "The plan's folder: a path, or a URL of a prefix.";
     inventory, Place, MAKE, "An inventory that is read instead of a listing of the source. It must be sorted by key.";
-    lease, Duration, &[PlanVerb::Run], "The time after which another runner repeats the part of a runner that has died.";
+    lease, Duration, &[PlanTaskKind::Run], "The time after which another runner repeats the part of a runner that has died.";
     max_delete, Number, SYNC, "Plans nothing if more objects than this would be removed.";
     max_size, Number, MAKE, "Takes only objects with at most this many bytes.";
     min_size, Number, MAKE, "Takes only objects with at least this many bytes.";
     newer, Time, MAKE, "Takes only objects that changed at this time or later.";
-    no_clobber, Flag, &[PlanVerb::Copy], "Skips destinations that exist when a part runs.";
+    no_clobber, Flag, &[PlanTaskKind::Copy], "Skips destinations that exist when a part runs.";
     older, Time, MAKE, "Takes only objects that changed before this time.";
-    part, Number, &[PlanVerb::Run, PlanVerb::Check], "The number of the only part to run or check, counted from 0.";
+    part, Number, &[PlanTaskKind::Run, PlanTaskKind::Check], "The number of the only part to run or check, counted from 0.";
     part_bytes, Number, MAKE, "Ends a part after objects of this total size.";
     part_rows, Number, MAKE, "Ends a part after this many objects.";
     runners, Number, COPIES, "The number of runners that share `bandwidth_limit`. Further runners wait.";
-    single_runner, Flag, &[PlanVerb::Run], "Uses a store that ignores conditional writes. Nobody else may run the plan.";
+    single_runner, Flag, &[PlanTaskKind::Run], "Uses a store that ignores conditional writes. Nobody else may run the plan.";
     size_only, Flag, SYNC, "Compares sizes only.";
     source, Place, MAKE, "The URL of the prefix that is copied, removed or compared.";
     storage_class, Text, COPIES, "The storage class of the copies.";
@@ -235,7 +236,7 @@ impl PlanTask {
     ///
     /// # Errors
     /// Fails if the action doesn't have an option, if a value is invalid, or if the system refuses a thread.
-    pub fn begin(host: &PlanHost, verb: PlanVerb, options: NamedValues) -> Result<Self, Failure> {
+    pub fn begin(host: &PlanHost, verb: PlanTaskKind, options: NamedValues) -> Result<Self, Failure> {
         let stop = Stop::default();
         let work = work(host, verb, PlanWishes::checked(verb, options)?)?;
         let (sender, events) = mpsc::channel(EVENTS_MAX);
@@ -310,7 +311,7 @@ impl TaskReport {
 struct PlanWishes(NamedValues);
 
 impl PlanWishes {
-    fn checked(verb: PlanVerb, options: NamedValues) -> Result<Self, Failure> {
+    fn checked(verb: PlanTaskKind, options: NamedValues) -> Result<Self, Failure> {
         for (name, _) in &options {
             let has = |option: &PlanOption| option.name == name && option.verbs.contains(&verb);
             if !PLAN_OPTIONS.iter().any(has) {
@@ -336,7 +337,7 @@ impl PlanWishes {
     }
 
     /// Returns the request for a plan, from all options that are left.
-    fn request(mut self, verb: PlanVerb) -> Result<PlanRequest, Failure> {
+    fn request(mut self, verb: PlanTaskKind) -> Result<PlanRequest, Failure> {
         let source: Location = self.need("source")?;
         let range = KeyRange::new(self.take("after")?, self.take("through")?);
         let inventory: Option<Location> = self.take("inventory")?;
@@ -354,7 +355,7 @@ impl PlanWishes {
             }
         };
         let mut request = match verb {
-            PlanVerb::Sync => {
+            PlanTaskKind::Sync => {
                 let destination = self.need("destination")?;
                 let mut sync = options::sync_request(source, destination, self.0)?;
                 sync.inventory.clone_from(&inventory);
@@ -362,8 +363,8 @@ impl PlanWishes {
             }
             verb => {
                 let mut request = match verb {
-                    PlanVerb::Copy => PlanRequest::copy(source, self.need("destination")?),
-                    PlanVerb::Verify => PlanRequest::verify(source, self.need("destination")?),
+                    PlanTaskKind::Copy => PlanRequest::copy(source, self.need("destination")?),
+                    PlanTaskKind::Verify => PlanRequest::verify(source, self.need("destination")?),
                     _ => PlanRequest::remove(source),
                 };
                 request.filter = options::filter(self.0)?;
@@ -386,9 +387,9 @@ impl PlanWishes {
 type PlanWork = Box<dyn FnOnce(&TaskReport) -> Result<PlanAnswer, Failure> + Send>;
 
 /// Returns the function that carries an action out. It blocks.
-fn work(host: &PlanHost, verb: PlanVerb, mut wishes: PlanWishes) -> Result<PlanWork, Failure> {
+fn work(host: &PlanHost, verb: PlanTaskKind, mut wishes: PlanWishes) -> Result<PlanWork, Failure> {
     Ok(match verb {
-        PlanVerb::Copy | PlanVerb::Sync | PlanVerb::Remove | PlanVerb::Verify => {
+        PlanTaskKind::Copy | PlanTaskKind::Sync | PlanTaskKind::Remove | PlanTaskKind::Verify => {
             let folder: Option<Location> = wishes.take("folder")?;
             let is_dry = wishes.is("dry_run")?;
             let folder = match (folder, is_dry) {
@@ -413,7 +414,7 @@ fn work(host: &PlanHost, verb: PlanVerb, mut wishes: PlanWishes) -> Result<PlanW
                 }))
             })
         }
-        PlanVerb::Open => {
+        PlanTaskKind::Open => {
             let folder: Location = wishes.need("folder")?;
             let built = match host {
                 PlanHost::Client(built) => built.clone(),
@@ -425,22 +426,22 @@ fn work(host: &PlanHost, verb: PlanVerb, mut wishes: PlanWishes) -> Result<PlanW
                 Ok(PlanAnswer { json, opened: Some(Arc::new(OpenPlan { built, plan })) })
             })
         }
-        PlanVerb::Run => {
+        PlanTaskKind::Run => {
             let opened = host.opened()?;
             let (part, lease) = (wishes.take("part")?, wishes.take("lease")?);
             let is_single = wishes.is("single_runner")?;
             Box::new(move |told| run(&opened, part, lease, is_single, told))
         }
-        PlanVerb::Status => {
+        PlanTaskKind::Status => {
             let opened = host.opened()?;
             Box::new(move |_| done(status(&PlanStatus::read(&opened.plan)?)))
         }
-        PlanVerb::Check => {
+        PlanTaskKind::Check => {
             let opened = host.opened()?;
             let (part, has_extra): (Option<usize>, _) = (wishes.take("part")?, wishes.is("extra")?);
             Box::new(move |told| check(&opened.plan, part, has_extra, told))
         }
-        PlanVerb::Retry => {
+        PlanTaskKind::Retry => {
             let opened = host.opened()?;
             let folder: Location = wishes.need("folder")?;
             Box::new(move |_| {
@@ -448,7 +449,7 @@ fn work(host: &PlanHost, verb: PlanVerb, mut wishes: PlanWishes) -> Result<PlanW
                 done(index.as_ref().map_or(Json::Null, totals_of))
             })
         }
-        PlanVerb::Report => {
+        PlanTaskKind::Report => {
             let opened = host.opened()?;
             let file: OsString = wishes.need("file")?;
             Box::new(move |_| {
@@ -604,7 +605,7 @@ fn totals_of(index: &PlanIndex) -> Json {
 mod tests {
     use super::*;
 
-    fn begun(verb: PlanVerb, options: &[(&str, Value)]) -> Result<PlanTask, String> {
+    fn begun(verb: PlanTaskKind, options: &[(&str, Value)]) -> Result<PlanTask, String> {
         let settings = vec![("anonymous".to_owned(), Value::Flag(true))];
         let host = PlanHost::Client(BuiltClient::new(settings, None, |builder| builder).expect("a client"));
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -613,31 +614,31 @@ mod tests {
 
     #[test]
     fn refuses_an_option_that_the_action_has_no_use_for() {
-        let refused = begun(PlanVerb::Remove, &[("no_clobber", Value::Flag(true))]).unwrap_err();
+        let refused = begun(PlanTaskKind::Remove, &[("no_clobber", Value::Flag(true))]).unwrap_err();
         assert_eq!(refused, "no_clobber: the action remove of plans has no such option");
-        assert!(begun(PlanVerb::Copy, &[("colour", Value::Flag(true))]).is_err());
+        assert!(begun(PlanTaskKind::Copy, &[("colour", Value::Flag(true))]).is_err());
     }
 
     #[test]
     fn every_action_names_the_option_that_it_lacks() {
         let place = |text: &str| Value::Place(text.into());
         for (verb, options, lacking) in [
-            (PlanVerb::Copy, vec![], "folder"),
-            (PlanVerb::Copy, vec![("folder", place("p"))], "source"),
-            (PlanVerb::Sync, vec![("folder", place("p")), ("source", place("s3://a/"))], "destination"),
-            (PlanVerb::Open, vec![], "folder"),
+            (PlanTaskKind::Copy, vec![], "folder"),
+            (PlanTaskKind::Copy, vec![("folder", place("p"))], "source"),
+            (PlanTaskKind::Sync, vec![("folder", place("p")), ("source", place("s3://a/"))], "destination"),
+            (PlanTaskKind::Open, vec![], "folder"),
         ] {
             assert_eq!(begun(verb, &options).unwrap_err(), format!("{lacking}: is missing"));
         }
         let shared = [("folder", place("p")), ("source", place("s3://a/")), ("runners", Value::Number(2))];
-        assert!(begun(PlanVerb::Copy, &shared).unwrap_err().contains("needs both"));
-        assert!(begun(PlanVerb::Run, &[]).unwrap_err().contains("needs a plan"));
+        assert!(begun(PlanTaskKind::Copy, &shared).unwrap_err().contains("needs both"));
+        assert!(begun(PlanTaskKind::Run, &[]).unwrap_err().contains("needs a plan"));
     }
 
     #[test]
     fn actions_have_names_and_their_options_one_kind() {
-        for verb in PlanVerb::ALL {
-            assert_eq!(PlanVerb::named(verb.name()), Some(verb));
+        for verb in PlanTaskKind::ALL {
+            assert_eq!(PlanTaskKind::named(verb.name()), Some(verb));
         }
         // A filter or a rule of syncs has the same kind in jobs.
         for option in PLAN_OPTIONS.iter().filter(|option| option.verbs == SYNC || option.verbs == MAKE) {

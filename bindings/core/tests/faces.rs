@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use laneway_bindings_core::options::{JOB_OPTIONS, JobVerb};
-use laneway_bindings_core::plan::{PLAN_OPTIONS, PlanVerb};
+use laneway_bindings_core::plan::{PLAN_OPTIONS, PlanTaskKind};
 use laneway_bindings_core::settings::SETTINGS;
 use laneway_bindings_core::verbs::VERBS;
 
@@ -182,7 +182,7 @@ fn python_has_every_option_of_jobs() {
 /// Arguments of actions on plans, which have a place of their own in each language.
 const ARGUMENTS_OF_PLANS: [&str; 6] = ["source", "destination", "folder", "target", "part", "file"];
 
-fn options_of_plans(verbs: &[PlanVerb]) -> Names {
+fn options_of_plans(verbs: &[PlanTaskKind]) -> Names {
     let all = PLAN_OPTIONS.iter().filter(|option| verbs.iter().any(|verb| option.verbs.contains(verb)));
     all.map(|option| option.name.to_owned()).filter(|name| !ARGUMENTS_OF_PLANS.contains(&&**name)).collect()
 }
@@ -192,12 +192,12 @@ fn python_has_every_option_of_plans() {
     let text = read("python/python/laneway/plan.py");
     let own = ["config", "client_options", "retry_config", "progress", "on_failure", "number", "cls"];
     for (verb, function) in [
-        (PlanVerb::Copy, "copy"),
-        (PlanVerb::Sync, "sync"),
-        (PlanVerb::Remove, "remove"),
-        (PlanVerb::Verify, "verify"),
-        (PlanVerb::Run, "run_next"),
-        (PlanVerb::Run, "run_part"),
+        (PlanTaskKind::Copy, "copy"),
+        (PlanTaskKind::Sync, "sync"),
+        (PlanTaskKind::Remove, "remove"),
+        (PlanTaskKind::Verify, "verify"),
+        (PlanTaskKind::Run, "run_next"),
+        (PlanTaskKind::Run, "run_part"),
     ] {
         let mut keywords = keywords(&text, function);
         keywords.retain(|name| !own.contains(&&**name) && !ARGUMENTS_OF_PLANS.contains(&&**name));
@@ -209,7 +209,7 @@ fn python_has_every_option_of_plans() {
 #[test]
 fn java_has_every_option_of_plans() {
     let java = quoted_after(&read(&java("PlanOptions")), "with(");
-    compare("PlanOptions", &options_of_plans(&PlanVerb::ALL), &java, &[], &[]);
+    compare("PlanOptions", &options_of_plans(&PlanTaskKind::ALL), &java, &[], &[]);
 }
 
 #[test]
@@ -339,8 +339,8 @@ fn methods_of_the_library(of: &str, parameters: &str) -> Names {
 fn keywords(text: &str, function: &str) -> Names {
     let start = format!("def {function}(\n");
     let (_, rest) = text.split_once(&start).unwrap_or_else(|| panic!("{function} is not there"));
-    let (parameters, _) = rest.split_once("\n)").expect("the parameters' end");
-    parameters.lines().filter_map(|line| Some(line.trim().split_once(':')?.0.to_owned())).collect()
+    let parameters = rest.lines().map(str::trim).take_while(|line| !line.starts_with(')'));
+    parameters.filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
 }
 
 /// Returns the text literals after a word in source code.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use laneway::Client;
 use laneway_bindings_core::fork::Turns;
-use laneway_bindings_core::plan::{self, OpenPlan, PlanEvents, PlanHost, PlanTask, PlanVerb, Stop};
+use laneway_bindings_core::plan::{self, OpenPlan, PlanEvents, PlanHost, PlanTask, PlanTaskKind, Stop};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -66,7 +66,8 @@ impl PlanTaskHandle {
 
 impl PlanTaskHandle {
     fn new(py: Python<'_>, host: &PlanHost, verb: &str, wishes: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let verb = PlanVerb::named(verb).ok_or_else(|| PyValueError::new_err("plans have no such action"))?;
+        let verb =
+            PlanTaskKind::named(verb).ok_or_else(|| PyValueError::new_err("plans have no such action"))?;
         let options = value::named(wishes, plan::kind_of)?;
         let task = PlanTask::begin(host, verb, options).map_err(|e| error::failed(py, &e))?;
         let stop = task.stop().clone();

@@ -9,7 +9,7 @@ use crate::call::Work;
 use crate::failure::Failure;
 use crate::handles::{self, HandleTarget, RunningPlanTask};
 use crate::packed::{Packed, Unpacked};
-use crate::plan::{PlanAnswer, PlanTask, PlanVerb, kind_of, row_json};
+use crate::plan::{PlanAnswer, PlanTask, PlanTaskKind, kind_of, row_json};
 use crate::{options, value};
 
 impl RunningPlanTask {
@@ -26,7 +26,7 @@ impl RunningPlanTask {
 /// Fails if the request is invalid.
 pub fn plan(of: u64, from: &mut Unpacked<'_>) -> Result<u64, Failure> {
     let host = handles::plan_host(of)?;
-    let verb = PlanVerb::named(from.text()?).ok_or_else(Failure::of_another_version)?;
+    let verb = PlanTaskKind::named(from.text()?).ok_or_else(Failure::of_another_version)?;
     let options = value::of_texts(from.pairs()?, kind_of)?;
     options::check_signs(&options)?;
     let task = PlanTask::begin(&host, verb, options)?;

@@ -293,8 +293,8 @@ class Plan:
         on_failure: Callable[[PlanRow], object] | None = None,
     ) -> PartResult:
         """Runs the part with a number, counted from 0, and returns its result. If the part has ended before, returns
-        the result that it has. If another runner holds the part, raises an exception. The options work as in
-        `run_next`.
+        the result that it has. While another runner holds the part, the call waits for it. So two attempts of one task,
+        as Spark's speculation makes them, both return the result. The options work as in `run_next`.
         """
         return cast("PartResult", self._result(number, lease, single_runner, on_failure))
 

@@ -87,9 +87,10 @@ public final class Plan implements AutoCloseable {
 
   /**
    * Runs the part with a number, counted from 0, and returns its result. If the part has ended before, returns the
-   * result that it has.
+   * result that it has. While another runner holds the part, this waits for it. So two attempts of one task, as Spark's
+   * speculation makes them, both return the result.
    *
-   * @throws LanewayException if another runner holds the part, or the plan has no such part
+   * @throws LanewayException if the plan has no such part
    */
   public Result runPart(int number, PlanOptions options) throws IOException {
     PlanOptions numbered = options.argument("part", Integer.toString(number));

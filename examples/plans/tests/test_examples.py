@@ -150,9 +150,9 @@ class Killer(threading.Thread):
         self.kills, self.ended = Counter(), threading.Event()
 
     def run(self):
-        # Nothing is killed before the first part runs.
+        # Nothing is killed before the first part runs. A release build runs a part in a third of a second.
         due = 0
-        while not self.ended.wait(random.uniform(0.5, 2)):
+        while not self.ended.wait(random.uniform(0.5, 2) if self.kills else 0.02):
             victims = self.victims()
             if "runner" not in victims or self.parts_ended() < due:
                 continue
@@ -211,7 +211,7 @@ def run_under_kills(stores, folder, command, kinds):
         text = log.read()
     assert status == 0, text[-8000:]
     # A short run may end before each kind was killed.
-    assert killer.kills.keys() == kinds or 0 < killer.kills.total() < len(kinds), killer.kills
+    assert killer.kills.keys() == kinds or 0 < killer.kills.total() < 3 * len(kinds), killer.kills
     rows = stores.check(folder)
     seconds = time.monotonic() - began
     print(f"\n{Path(command[0]).name}: {rows} objects and their check in {seconds:.0f} s; killed: {dict(killer.kills)}")
@@ -312,5 +312,4 @@ def test_the_manifest_runs_the_part_of_each_index(stores):
         arguments = [argument.replace("$(JOB_COMPLETION_INDEX)", str(index)) for argument in container["args"]]
         assert arguments[-1] == "s3://my-bucket/plans/1"
         (record,) = stores.laneway(*arguments[:-1], folder)
-        assert (record["kind"], record["done"]) == ("part", PART_ROWS)
-        assert stores.laneway("plan", "status", "--json", folder)[0]["ended"] == index + 1
+        assert (record["kind"], record["number"], record["done"]) == ("part", index, PART_ROWS)

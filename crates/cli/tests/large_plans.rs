@@ -66,6 +66,8 @@ fn killed_runners_lose_nothing_and_repeat_only_their_parts() {
     }
     laneway.run(["plan", "run", "s3://bucket/plan", "--lease", "3s", "--workers", "2"]).succeeds();
     laneway.run(["plan", "status", "s3://bucket/plan"]).succeeds();
+    let ended = laneway.run(["plan", "run", "--json", "--part", "3", "s3://bucket/plan"]).succeeds();
+    assert_eq!(ended.record("part")["done"], 50, "an engine that repeats a part gets its result");
     let check = laneway.run(["plan", "verify", "--json", "s3://bucket/plan"]).succeeds().record("plan-check");
     assert_eq!((&check["same"], &check["missing"], &check["extra"]), (&600.into(), &0.into(), &0.into()));
 

@@ -117,7 +117,7 @@ pub enum RunEvent<'a> {
     Row(&'a ResultRow),
     /// The job of a part has a warning.
     Warning(&'a Warning),
-    /// A part has ended.
+    /// A part has ended, now or before.
     Ended(usize, &'a ResultSummary),
     /// The other parts are held by other runners. The runner looks again after a pause.
     Waiting(usize),
@@ -202,6 +202,7 @@ impl<'a> Runner<'a> {
         let entry = self.plan.part(number)?;
         while !self.stop.is_stopped() {
             if let Some(result) = results(self.plan, number)? {
+                events(RunEvent::Ended(number, &result));
                 return Ok(result);
             }
             if entry.action == PartAction::Remove && self.plan.index().kind == PlanKind::Sync {

@@ -233,7 +233,7 @@ struct RunPlan {
     folder: OsString,
     /// Run only this part, counted from 0
     ///
-    /// If the part has ended, this does nothing. If another runner holds it, this waits until the part has ended or the lease has expired.
+    /// If the part has ended, this only shows its result. If another runner holds it, this waits until the part has ended or the lease has expired.
     ///
     /// Example: laneway plan run plan --part 17
     #[arg(long, value_name = "N")]

@@ -107,7 +107,7 @@ pub fn client(number: u64) -> Result<Client, Failure> {
 /// Fails if the number was closed.
 pub(crate) fn plan_host(number: u64) -> Result<PlanHost, Failure> {
     match held(number)? {
-        HandleTarget::Client(built) => Ok(PlanHost::Client(*built)),
+        HandleTarget::Client(built) => Ok(PlanHost::Client(built)),
         HandleTarget::Plan(plan) => Ok(PlanHost::Plan(plan)),
         _ => Err(Failure::of_another_version()),
     }

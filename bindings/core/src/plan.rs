@@ -171,7 +171,7 @@ pub struct OpenPlan {
 #[derive(Clone)]
 pub enum PlanHost {
     /// A client, which makes or opens a plan.
-    Client(BuiltClient),
+    Client(Box<BuiltClient>),
     /// A plan that was opened.
     Plan(Arc<OpenPlan>),
 }
@@ -417,7 +417,7 @@ fn work(host: &PlanHost, verb: PlanTaskKind, mut wishes: PlanWishes) -> Result<P
         PlanTaskKind::Open => {
             let folder: Location = wishes.need("folder")?;
             let built = match host {
-                PlanHost::Client(built) => built.clone(),
+                PlanHost::Client(built) => (**built).clone(),
                 PlanHost::Plan(opened) => opened.built.clone(),
             };
             Box::new(move |_| {
@@ -607,7 +607,9 @@ mod tests {
 
     fn begun(verb: PlanTaskKind, options: &[(&str, Value)]) -> Result<PlanTask, String> {
         let settings = vec![("anonymous".to_owned(), Value::Flag(true))];
-        let host = PlanHost::Client(BuiltClient::new(settings, None, |builder| builder).expect("a client"));
+        let host = PlanHost::Client(Box::new(
+            BuiltClient::new(settings, None, |builder| builder).expect("a client"),
+        ));
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         PlanTask::begin(&host, verb, options).map_err(|failure| failure.message)
     }

@@ -42,7 +42,7 @@ impl PlanTaskHandle {
         settings: &Bound<'_, PyDict>,
         wishes: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        Self::new(py, &PlanHost::Client(settings::built(py, settings)?), verb, wishes)
+        Self::new(py, &PlanHost::Client(Box::new(settings::built(py, settings)?)), verb, wishes)
     }
 
     /// Waits for events, and returns those since the last call: rows as JSON, warnings, and the progress of planning.

@@ -374,7 +374,7 @@ pub(crate) fn content_range(value: &str) -> Option<(Range<u64>, Option<u64>)> {
 /// Compares a body's bytes with the checksums that came with them.
 enum BodyParser {
     Plain,
-    Structured(StructuredBody),
+    Structured(Box<StructuredBody>),
     Md5(Md5, [u8; 16]),
 }
 
@@ -394,7 +394,7 @@ impl Sink for DeliverySink {
         self.parser = match described.checks {
             BodyChecks::Nothing => BodyParser::Plain,
             BodyChecks::Structured => {
-                BodyParser::Structured(StructuredBody::new(self.left, head.content_length()))
+                BodyParser::Structured(Box::new(StructuredBody::new(self.left, head.content_length())))
             }
             BodyChecks::Md5(md5) => BodyParser::Md5(Md5::new(), md5),
         };
@@ -428,7 +428,7 @@ impl DeliverySink {
     /// Passes the content on, and compares the checksums between its segments.
     fn take_structured(
         &mut self,
-        mut structured: StructuredBody,
+        mut structured: Box<StructuredBody>,
         mut bytes: &[u8],
     ) -> Result<Route, SinkError> {
         let mut route = Route::Stay;

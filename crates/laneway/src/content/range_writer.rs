@@ -177,7 +177,7 @@ impl<O: Output> RangeWriter<O> {
     /// Returns a sink of the current attempt. Its answer begins at `at`, or at the first byte.
     fn sink_at(self: &Arc<Self>, state: &RangeState<O>, at: Option<u64>) -> RangeSink<O> {
         let base = match (&state.checks, at) {
-            (Some(checks), Some(_)) => checks.checked.clone(),
+            (Some(checks), Some(_)) => checks.checked,
             _ => empty(),
         };
         let (attempt, answer_end) = (state.attempt, state.output.end());
@@ -367,8 +367,8 @@ impl<O: Output> GetSink for RangeSink<O> {
         match (&mut self.digest, checks) {
             (Some(digest), Some(checks)) if *own >= *at => {
                 digest.update(&new[..written as usize]);
-                checks.written = digest.clone();
-                self.same = Some((*at, digest.clone()));
+                checks.written = *digest;
+                self.same = Some((*at, *digest));
                 if *own > *at {
                     self.digest = None;
                 }
@@ -387,7 +387,7 @@ impl<O: Output> GetSink for RangeSink<O> {
         let mut state = self.writer.lock();
         let RangeState { attempt, checks: Some(checks), output, .. } = &mut *state else { return };
         if *attempt == self.attempt {
-            self.digest = Some(self.base.clone());
+            self.digest = Some(self.base);
             checks.are_expected = true;
             output.expect_checks();
         }

@@ -131,7 +131,7 @@ fn a_bit_that_flips_each_time_is_an_error_and_leaves_no_file() {
     let bucket = stage.client.bucket("az://bucket/").unwrap();
     let range = bucket.get("k").range(7..3 * MIB as u64).call().and_then(|range| range.bytes_blocking());
     assert_eq!(range.unwrap_err().kind().name(), "integrity");
-    let ranges = bucket.get_ranges("k", [9..2 * MIB as u64]).call();
+    let ranges = bucket.get_ranges("k", std::iter::once(9..2 * MIB as u64)).call();
     assert_eq!(ranges.unwrap_err().kind().name(), "integrity");
 }
 

@@ -277,7 +277,9 @@ impl<B: AsMut<[u8]> + Send + 'static> Output for Scatter<B> {
 
     fn checked(&mut self, to: u64) {
         let Some(unchecked) = &mut self.unchecked else { return };
-        while let Some(bytes) = unchecked.pop_front_if(|bytes| bytes.end <= to) {
+        while unchecked.front().is_some_and(|bytes| bytes.end <= to)
+            && let Some(bytes) = unchecked.pop_front()
+        {
             self.targets.count(bytes.place, bytes.len);
         }
     }

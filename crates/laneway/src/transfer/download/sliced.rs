@@ -497,7 +497,9 @@ impl Claims {
     /// Records the claims of bytes before the offset `to`, which the store's checksums have confirmed.
     pub(crate) fn checked(&mut self, to: u64, staged: &StagedFile) {
         let Some(unchecked) = &mut self.unchecked else { return };
-        while let Some((start, run)) = unchecked.pop_front_if(|(start, run)| *start + run.len <= to) {
+        while unchecked.front().is_some_and(|(start, run)| *start + run.len <= to)
+            && let Some((start, run)) = unchecked.pop_front()
+        {
             staged.claim(start, &run.checked(true));
         }
     }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::files::PlanFiles;
-use crate::format::{PartAction, local, refused};
+use crate::format::{KeyRange, PartAction, PartEntry, local, refused};
 
 /// The text that is compressed at a time.
 const BLOCK_LEN: usize = 256 << 10;
@@ -83,12 +83,7 @@ impl LinesWriter {
     ///
     /// # Errors
     /// If the file can't be written.
-    pub(crate) fn object(
-        &mut self,
-        action: PartAction,
-        provider: Provider,
-        meta: &ObjectMeta,
-    ) -> Result<(), Error> {
+    fn object(&mut self, action: PartAction, provider: Provider, meta: &ObjectMeta) -> Result<(), Error> {
         self.url.clear();
         let mut url = std::mem::take(&mut self.url);
         // Writing to a string can't fail.
@@ -189,6 +184,54 @@ impl Write for CountedFile<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// A part that is being written.
+pub(crate) struct OpenPart {
+    pub(crate) action: PartAction,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    lines: LinesWriter,
+}
+
+impl OpenPart {
+    /// Begins a part without rows.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub(crate) fn begin(action: PartAction) -> Result<Self, Error> {
+        Ok(Self { action, rows: 0, bytes: 0, lines: LinesWriter::begin()? })
+    }
+
+    /// Counts an object, without writing its row.
+    pub(crate) fn count(&mut self, object: &ObjectMeta) {
+        self.rows += 1;
+        self.bytes = self.bytes.saturating_add(object.size);
+    }
+
+    /// Adds an object.
+    ///
+    /// # Errors
+    /// If the file can't be written.
+    pub(crate) fn add(&mut self, provider: Provider, object: &ObjectMeta) -> Result<(), Error> {
+        self.count(object);
+        self.lines.object(self.action, provider, object)
+    }
+
+    /// Returns the part's entry in the index, and its file.
+    ///
+    /// # Errors
+    /// If the file can't be written.
+    pub(crate) fn finish(
+        self,
+        name: String,
+        range: KeyRange,
+        closes: bool,
+    ) -> Result<(PartEntry, NamedTempFile), Error> {
+        let Self { action, rows, bytes, lines } = self;
+        let FinishedFile { file, size, crc32c } = lines.finish()?;
+        Ok((PartEntry { name, action, range, rows, bytes, size, crc32c, closes }, file))
     }
 }
 

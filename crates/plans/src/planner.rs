@@ -14,7 +14,7 @@ use crate::format::{
     refused, usage,
 };
 use crate::names::SortedNames;
-use crate::part::LinesWriter;
+use crate::part::OpenPart;
 use crate::plan::is_index;
 use crate::runner::{Stop, TERM, random_name, renew};
 
@@ -542,14 +542,6 @@ fn write_parts(files: &dyn PlanFiles, finished: mpsc::Receiver<FinishedPart>) ->
     Ok(())
 }
 
-/// A part that is being written.
-struct OpenPart {
-    action: PartAction,
-    lines: LinesWriter,
-    rows: u64,
-    bytes: u64,
-}
-
 /// Cuts rows into parts.
 struct PlanWriter<'a> {
     request: &'a PlanRequest,
@@ -605,17 +597,18 @@ impl<'a> PlanWriter<'a> {
         let place = match self.open.iter().position(|part| part.action == action) {
             Some(place) => place,
             None => {
-                self.open.push(OpenPart { action, lines: LinesWriter::begin()?, rows: 0, bytes: 0 });
+                self.open.push(OpenPart::begin(action)?);
                 self.open.len() - 1
             }
         };
         let Some(part) = self.open.get_mut(place) else { return Ok(()) };
-        part.rows += 1;
-        part.bytes = part.bytes.saturating_add(object.size);
-        if self.finished.is_none() {
-            return Ok(());
+        match self.finished {
+            Some(_) => part.add(provider, object),
+            None => {
+                part.count(object);
+                Ok(())
+            }
         }
-        part.lines.object(action, provider, object)
     }
 
     /// Ends the open parts at a name. `None` is the end of the range.
@@ -638,7 +631,7 @@ impl<'a> PlanWriter<'a> {
                     },
                 };
                 if !is_open && is_short {
-                    open.push(OpenPart { action, lines: LinesWriter::begin()?, rows: 0, bytes: 0 });
+                    open.push(OpenPart::begin(action)?);
                 }
             }
         }
@@ -648,22 +641,14 @@ impl<'a> PlanWriter<'a> {
             let after =
                 reached.map_or_else(|| self.request.range.after.clone(), |entry| entry.range.through.clone());
             let number = self.entries.len();
-            let file = part.lines.finish()?;
-            let entry = PartEntry {
-                name: self.entry_names.data(number, &self.planner),
-                action: part.action,
-                range: KeyRange::new(after, through.clone()),
-                rows: part.rows,
-                bytes: part.bytes,
-                size: file.size,
-                crc32c: file.crc32c,
-                closes: place + 1 == count,
-            };
+            let name = self.entry_names.data(number, &self.planner);
+            let range = KeyRange::new(after, through.clone());
+            let (entry, file) = part.finish(name, range, place + 1 == count)?;
             if let Some(finished) = &self.finished {
                 let entry_name = self.entry_names.entry(number);
                 // This fails only if the writing thread has ended with an error, which the caller returns.
                 finished
-                    .send(FinishedPart { entry: entry.clone(), entry_name, file: file.file })
+                    .send(FinishedPart { entry: entry.clone(), entry_name, file })
                     .map_err(|_| local("the plan", "can't be written"))?;
             }
             self.entries.push(entry);

@@ -12,7 +12,7 @@ use crate::format::{
     VERSION, local, refused, usage,
 };
 use crate::names::SortedNames;
-use crate::part::{LinesWriter, fetch};
+use crate::part::{OpenPart, fetch};
 use crate::plan::{Plan, is_index};
 use crate::planner::{check_folder, now};
 use crate::runner::{random_name, stem};
@@ -263,7 +263,7 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
             (&entry.range, entry.rows),
             (file.path(), plan.files.shown(&entry.name)),
         );
-        let mut again = FailedRows { lines: LinesWriter::begin()?, rows: 0, bytes: 0 };
+        let mut again = OpenPart::begin(entry.action)?;
         let mut looked_up: Vec<ObjectMeta> = Vec::new();
         while let Some(object) = found.take()? {
             if !waits && !failed.contains(&format!("{}://{}", provider.scheme(), object.id)) {
@@ -271,30 +271,18 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
             }
             match entry.action {
                 PartAction::Copy => looked_up.push(*object),
-                _ => again.add(entry.action, *provider, &object)?,
+                _ => again.add(*provider, &object)?,
             }
         }
         for object in present(client, *provider, looked_up)? {
-            again.add(entry.action, *provider, &object)?;
+            again.add(*provider, &object)?;
         }
-        let FailedRows { lines, rows, bytes } = again;
-        let finished = lines.finish()?;
-        let name = format!("parts/{:06}-{planner}.jsonl.zst", parts.len());
-        files.put_file(&name, finished.file.path())?;
         let reached = parts.iter().rfind(|part| part.action == entry.action);
-        parts.push(PartEntry {
-            name,
-            range: KeyRange::new(
-                reached.and_then(|part| part.range.through.clone()),
-                entry.range.through.clone(),
-            ),
-            rows,
-            bytes,
-            size: finished.size,
-            crc32c: finished.crc32c,
-            closes: true,
-            action: entry.action,
-        });
+        let after = reached.and_then(|part| part.range.through.clone());
+        let name = format!("parts/{:06}-{planner}.jsonl.zst", parts.len());
+        let (part, file) = again.finish(name, KeyRange::new(after, entry.range.through.clone()), true)?;
+        files.put_file(&part.name, file.path())?;
+        parts.push(part);
     }
     // The parts in between have no failures, so the last part of each action covers the rest of the names.
     for action in [PartAction::Copy, PartAction::Remove] {
@@ -320,21 +308,6 @@ pub fn retry(client: &Client, plan: &Plan, folder: &Location) -> Result<Option<P
         None => {
             Err(refused(files.shown("index.json"), "another process has made this plan at the same time"))
         }
-    }
-}
-
-/// The rows of a part that are repeated.
-struct FailedRows {
-    lines: LinesWriter,
-    rows: u64,
-    bytes: u64,
-}
-
-impl FailedRows {
-    fn add(&mut self, action: PartAction, provider: Provider, object: &ObjectMeta) -> Result<(), Error> {
-        self.rows += 1;
-        self.bytes = self.bytes.saturating_add(object.size);
-        self.lines.object(action, provider, object)
     }
 }
 

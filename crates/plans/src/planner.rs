@@ -421,7 +421,7 @@ pub(crate) fn now() -> String {
         .unwrap_or_default()
 }
 
-pub(crate) fn as_folder(at: &Location) -> Location {
+fn as_folder(at: &Location) -> Location {
     match at {
         Location::Object { provider, bucket, key } if !key.is_empty() && !key.ends_with('/') => {
             Location::object(*provider, bucket, format!("{key}/"))

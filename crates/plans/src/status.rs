@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead as _, BufReader, Write};
 
 use laneway::{Client, Error, Location, ObjectMeta, Provider};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::claim::{ATTEMPTS_MAX, Claim, ClaimChoice, StoreClock, choose};
 use crate::files::files_at;
@@ -16,6 +17,9 @@ use crate::part::{OpenPart, fetch};
 use crate::plan::{Plan, is_index};
 use crate::planner::{check_folder, now};
 use crate::runner::{random_name, stem};
+
+/// The characters that S3's reports don't encode in a key.
+const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// The state of a part.
 #[derive(Clone, PartialEq, Debug)]
@@ -179,7 +183,7 @@ pub fn write_report(plan: &Plan, to: &mut dyn Write) -> Result<u64, Error> {
             let message = row.error.or(row.skipped).unwrap_or_default();
             let fields = [
                 bucket,
-                &encoded(key),
+                &utf8_percent_encode(key, &KEPT).to_string(),
                 "",
                 status,
                 row.class.as_deref().unwrap_or_default(),
@@ -200,20 +204,6 @@ fn quoted(field: &str) -> String {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),
     }
-}
-
-/// Encodes a key as in URLs, like S3's reports do.
-fn encoded(key: &str) -> String {
-    let mut text = String::with_capacity(key.len());
-    for byte in key.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
-                text.push(byte as char)
-            }
-            _ => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
 }
 
 /// Makes a plan that repeats the failed rows of a plan. Objects that are gone are left out, and rows that copy get the
